@@ -50,6 +50,7 @@ _REMARK: Final = re.compile(
     re.IGNORECASE,
 )
 _CLAIMS: Final = re.compile(r"[=≈<>∈]|\b(?:is|are|get|gives)\b")
+_NOT: Final = re.compile(r"\s*(?:not|nicht)\s+", re.IGNORECASE)
 _OTHERWISE: Final = re.compile(r"\b(?:otherwise|else|sonst|sinon)\b", re.IGNORECASE)
 
 
@@ -68,6 +69,7 @@ def localized(question: str, text: str) -> str:
 
 
 def read(text: str) -> MathObject | None:
+    """Return the object that a text is, perhaps with a unit behind it; or None."""
     written = notation(text)
     if written is None:
         return None
@@ -86,7 +88,7 @@ def unit_of(written: str) -> str:
 
 
 def said_in(claim: str) -> MathObject | None:
-    """Return the object in a claim, perhaps without a remark or the words behind it."""
+    """Return the object in a claim, perhaps without the clause or the words behind it."""
     if (found := read(claim)) is not None:
         return found
     remark = _REMARK.search(claim)
@@ -119,6 +121,8 @@ def claims_of(answer: str) -> Iterator[tuple[str, bool]]:
     if conclusions:
         yield LEAD.sub("", last[conclusions[-1] :].strip()), False
     for text in _tails(last):
+        if (negation := _NOT.match(text)) is not None:
+            yield text[negation.end() :], True
         yield text, denies is not None and denies.start() < last.find(text[:20])
     spans = [next(group for group in found.groups() if group) for found in _SPAN.finditer(last)]
     if len(spans) > 1:

@@ -34,6 +34,7 @@ from gradewire_server.metrics.values.math_objects import (
 )
 from gradewire_server.metrics.values.math_parsing import expression
 from gradewire_server.metrics.values.math_reading import read_object
+from gradewire_server.metrics.values.math_values import size_of
 from gradewire_server.metrics.values.reading import Kind, Outcome
 from gradewire_server.metrics.values.tokens import VOCABULARY
 from gradewire_server.metrics.values.units import SYMBOLS
@@ -145,7 +146,7 @@ def _is_left_to_quantities(reference: str, wanted: MathObject, answer: str, outc
 def _outcome(question: str, reference: str, wanted: MathObject, claim: str) -> Outcome | None:
     """Return FOUND or CONTRADICTED for a claim, or None if it is no object that can be compared."""
     style = style_of(question)
-    plain = isinstance(wanted, Expression) and not _is_mathematical(reference, wanted)
+    plain = wanted if isinstance(wanted, Expression) and not _is_mathematical(reference, wanted) else None
     outcome = None
     # "24!" may be an exclamation, unless the reference is a factorial.
     exclaimed = claim.endswith("!") and "!" not in reference
@@ -153,7 +154,7 @@ def _outcome(question: str, reference: str, wanted: MathObject, claim: str) -> O
         if isinstance(wanted, RealSet) and _has_other_name(wanted, said_in(text)):
             continue
         said = _digits(text, wanted, style) or _uncertain(text, wanted) or _identity(text, wanted) or said_in(text)
-        if said is None or (plain and not _replaces_number(text, wanted, said, exclaimed=exclaimed)):
+        if said is None or (plain and not _replaces_number(text, plain, said, exclaimed=exclaimed)):
             continue
         if _are_same(reference, wanted, text, said, style) and not forbidden_form(question, wanted, said, text):
             return Outcome.FOUND
@@ -324,7 +325,8 @@ def _is_extreme(number: Expression) -> bool:
     value = number.value
     if value is None or isinstance(value, complex):
         return False
-    return 0 < abs(value) < _TINY or abs(value) >= _HUGE
+    size = size_of(value)
+    return 0 < size < _TINY or size >= _HUGE
 
 
 def _replaces_number(claim: str, wanted: Expression, said: MathObject, *, exclaimed: bool) -> bool:

@@ -30,13 +30,13 @@ _MULTIPLES: Final = re.compile(
 _PARITY: Final = re.compile(r"(?:the |all )*(?:(even)|odd) (?:integers|numbers)\Z", re.IGNORECASE)
 _BASED: Final = re.compile(
     r"(?:(?P<prefix>0[xX][0-9a-fA-F]{1,32}|0[bB][01]{1,64}|0[oO][0-7]{1,32})"
-    r"|\(?(?P<digits>[0-9A-Fa-f ]{1,64}?)\)?(?:_\(?(?P<index>\d{1,2}|two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen|hex|bin)\)?"
+    r"|\(?(?P<digits>[0-9A-Fa-f ]{1,64}?)\)?(?:_\(?(?P<index>\d{1,2}|[a-z]{3,7})\)?"
     r"| ?\(?,? ?(?:in )?(?:base|basis|Basis) (?P<base>\d{1,2}|two|eight|ten|sixteen)\)?"
     r"| ?\(?(?:in )?(?P<word>binary|octal|decimal|hexadecimal|hex)\)?))\Z"
 )
 _BASES: Final = {
-    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "twelve": 12, "sixteen": 16, "hex": 16, "bin": 2,
-    "binary": 2, "octal": 8, "decimal": 10, "hexadecimal": 16,
+    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
+    "twelve": 12, "sixteen": 16, "hex": 16, "bin": 2, "binary": 2, "octal": 8, "decimal": 10, "hexadecimal": 16,
 }  # fmt: skip
 _PREFIXES: Final = {"x": 16, "b": 2, "o": 8}
 
@@ -84,7 +84,7 @@ def based(text: str) -> Based | None:
     if found["prefix"]:
         return Based(found["prefix"][2:].upper(), _PREFIXES[found["prefix"][1].lower()])
     name = found["index"] or found["base"] or found["word"]
-    base = _BASES.get(name) or int(name)
+    base = _BASES.get(name) or (int(name) if name.isdecimal() else 0)
     digits = found["digits"].replace(" ", "").upper()
     if not 2 <= base <= 36 or not digits or any(int(digit, 36) >= base for digit in digits):
         return None
