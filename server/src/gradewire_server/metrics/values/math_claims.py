@@ -106,9 +106,7 @@ def claims_of(answer: str) -> Iterator[tuple[str, bool]]:
     tail = answer[-_MAX_ANSWER:].strip()
     boxes = _boxes(answer)
     if boxes:
-        yield ", ".join(boxes) if len(boxes) > 1 else boxes[0], False
-        if len(boxes) > 1:
-            yield boxes[-1], False
+        yield from ((text, False) for text in dict.fromkeys((", ".join(boxes), boxes[-1])))
         return
     if len(tail) <= MAX_CLAIM:
         yield LEAD.sub("", tail), False
@@ -124,15 +122,15 @@ def claims_of(answer: str) -> Iterator[tuple[str, bool]]:
         if (negation := _NOT.match(text)) is not None:
             yield text[negation.end() :], True
         yield text, denies is not None and denies.start() < last.find(text[:20])
-    spans = [next(group for group in found.groups() if group) for found in _SPAN.finditer(last)]
+    spans = _formulas(last)
     if len(spans) > 1:
         yield ", ".join(spans), denies is not None
-    if spans:
-        yield spans[-1], denies is not None
-    elif (
-        spans := [next(group for group in found.groups() if group) for found in _SPAN.finditer(tail)]
-    ) and last is not tail:
-        yield spans[-1], False
+    for span in spans[-1:] or _formulas(tail)[-1:]:
+        yield span, denies is not None and bool(spans)
+
+
+def _formulas(text: str) -> list[str]:
+    return [next(group for group in found.groups() if group) for found in _SPAN.finditer(text)]
 
 
 def _tails(sentence: str) -> Iterator[str]:

@@ -26,8 +26,8 @@ from gradewire_server.metrics.values.math_values import close, size_of
 
 _MAX_DEPTH: Final = 6
 _LARGEST: Final = 1e100
-_CONSTANTS: Final = frozenset("cKkDA")
-"""Further names of a constant of integration "C"."""
+_CONSTANTS: Final = frozenset("cCkKdDaAbB")
+"""Names of arbitrary constants, unless the question has them."""
 _UNITS: Final = ("i", "j", "k")
 
 _LOWEST: Final = re.compile(
@@ -129,6 +129,12 @@ def _mixed(reference: MathObject, answer: MathObject, style: Style, depth: int) 
     """Compare objects of two types."""
     found: bool | None = None
     match reference, answer:
+        case (Matrix(), Collection(members=[Collection(), *_])):
+            rows = [_entries(row) for row in answer.members]
+            found = len(rows) == len(reference.rows) and all(
+                ours is not None and _in_order(theirs, ours, style, depth)
+                for theirs, ours in zip(reference.rows, rows, strict=True)
+            )
         case (Matrix() | Collection(), Matrix() | Expression()) | (Matrix(), Collection()):
             found = _vectors(reference, answer, style, depth)
         case (RealSet(), Collection()) | (Collection(), RealSet()):
@@ -158,9 +164,10 @@ def _points(found: MathObject) -> RealSet | None:
 
 def _expressions(reference: Expression, answer: Expression, style: Style) -> bool:
     reference, answer = _with_imaginary(reference), _with_imaginary(answer)
-    constants = answer.names - reference.names
-    if reference.names - answer.names == {"C"} and len(constants) == 1 and constants <= _CONSTANTS:
-        answer = answer.renamed(next(iter(constants)), "C")
+    ours, theirs = answer.names - reference.names, reference.names - answer.names
+    free = len(ours) == len(theirs) == 1 and ours | theirs <= _CONSTANTS
+    if free and len(reference.names) > 1 and (theirs == {"C"} or (ours | theirs).isdisjoint(style.names)):
+        answer = answer.renamed(next(iter(ours)), next(iter(theirs)))
     return answer.equals(reference, exact=style.exact)
 
 

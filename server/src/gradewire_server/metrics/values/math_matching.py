@@ -281,7 +281,8 @@ def _is_expression(text: str, found: Expression, question: str) -> bool:
     if found.infinite:
         return True
     if not found.names:
-        return "°" not in written and "%" not in written and not re.fullmatch(r"\d+(?:-\d+)+|\d+/\d+/\d+", written)
+        amount = _is_degrees(found) or "%" in written
+        return not amount and not re.fullmatch(r"\d+(?:-\d+)+|\d+/\d+/\d+", written)
     if _is_product_of_names(found) or _ONLY_NAMES.fullmatch(written):
         return bool(_FORMULA_ASKED.search(question)) and len(found.names) > 1 and not _is_product_of_names(found)
     if _is_amount(found.text):
@@ -297,6 +298,12 @@ def _is_plain(written: str) -> bool:
 
 def _is_product_of_names(found: Expression) -> bool:
     return all(name[0] == "=" or name == "*" for name, _ in found.steps)
+
+
+def _is_degrees(found: Expression) -> bool:
+    """Return True for a number of degrees, perhaps with a sign or a fraction."""
+    names = {name for name, _ in found.steps}
+    return "°" in names and names <= {"number", "°", "negate", "/", "mix"}
 
 
 def _is_amount(written: str) -> bool:
@@ -338,7 +345,7 @@ def _replaces_number(claim: str, wanted: Expression, said: MathObject, *, exclai
     if not isinstance(said, Expression) or said.names or (said.single and not exclaimed and not _is_extreme(wanted)):
         return False
     written = notation(claim) or ""
-    if "°" in written:
+    if _is_degrees(said):
         return False
     return exclaimed or said.single or "\\" in claim or _MATHEMATICAL.search(written) is not None or not wanted.single
 

@@ -27,6 +27,12 @@ _PARAMETER: Final = re.compile(r"[kmnlptℓ]")
 _MULTIPLES: Final = re.compile(
     rf"(?:{_WORDS['multiples']}) ?(.{{1,20}})\Z|(.{{1,20}}?) ?的(?:所有)?(?:整数)?倍数\Z", re.IGNORECASE
 )
+_HALF: Final = re.compile(
+    r"(?:all |the |any |every |set of )*"
+    r"(?:(non-?)?(?:(positive)|negative) (?:real )?(?:numbers?|reals?)(?: x)?"
+    r"|ℝ(?:\^|_)?\(?([+-])\)?)",
+    re.IGNORECASE,
+)
 _PARITY: Final = re.compile(r"(?:the |all )*(?:(even)|odd) (?:integers|numbers)\Z", re.IGNORECASE)
 _BASED: Final = re.compile(
     r"(?:(?P<prefix>0[xX][0-9a-fA-F]{1,32}|0[bB][01]{1,64}|0[oO][0-7]{1,32})"
@@ -48,6 +54,8 @@ def phrase(text: str) -> MathObject | None:
         found = RealSet(())
     elif text == "ℝ" or _EVERYTHING.fullmatch(text):
         found = RealSet((Interval(infinite("-∞"), False, infinite("∞"), False),))  # noqa: FBT003
+    elif (half := _HALF.fullmatch(text)) is not None:
+        found = _half(positive=bool(half[2] or half[3] == "+") is not bool(half[1]), closed=bool(half[1]))
     elif _ENDLESS.fullmatch(text):
         found = Endless()
     elif (sign := _INFINITY.fullmatch(text)) is not None:
@@ -55,6 +63,15 @@ def phrase(text: str) -> MathObject | None:
     else:
         found = _multiples(text)
     return found
+
+
+def _half(*, positive: bool, closed: bool) -> RealSet | None:
+    """Return the positive or negative numbers, with 0 if `closed`."""
+    zero = expression("0")
+    if zero is None:
+        return None
+    part = Interval(zero, closed, infinite("∞"), False) if positive else Interval(infinite("-∞"), False, zero, closed)  # noqa: FBT003
+    return RealSet((part,))
 
 
 def _multiples(text: str) -> Family | None:
