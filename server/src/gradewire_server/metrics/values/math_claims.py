@@ -13,7 +13,7 @@ from gradewire_server.metrics.values.tokens import VOCABULARY
 _WORDS: Final = VOCABULARY["mathematics"]["questions"]
 MAX_CLAIM: Final = 600
 """Maximum number of characters in a reference or a claim."""
-_MAX_ANSWER: Final = 1_500
+MAX_ANSWER: Final = 1_500
 """Maximum number of characters, at the end of an answer, in which to look for its final claim."""
 UNITS: Final = frozenset(_WORDS["units"].split())
 _MAX_TAILS: Final = 12
@@ -103,7 +103,7 @@ def said_in(claim: str) -> MathObject | None:
 
 def claims_of(answer: str) -> Iterator[tuple[str, bool]]:
     """Yield the texts that may be the final claim, the likeliest first, and True if the answer denies them."""
-    tail = answer[-_MAX_ANSWER:].strip()
+    tail = answer[-MAX_ANSWER:].strip()
     boxes = _boxes(answer)
     if boxes:
         yield from ((text, False) for text in dict.fromkeys((", ".join(boxes), boxes[-1])))
@@ -152,7 +152,7 @@ def _tails(sentence: str) -> Iterator[str]:
 def _boxes(answer: str) -> Sequence[str]:
     r"""Return the contents of "\boxed{…}" in the last line that has any."""
     found: list[str] = []
-    begin = last = max(0, len(answer) - 2 * _MAX_ANSWER)
+    begin = last = max(0, len(answer) - 2 * MAX_ANSWER)
     for box in list(BOX.finditer(answer, begin))[-_MAX_BOXES:]:
         end = _closing(answer, box.end())
         if end < 0:
@@ -167,9 +167,9 @@ def _boxes(answer: str) -> Sequence[str]:
 
 
 def _closing(text: str, start: int) -> int:
-    """Return the position of the brace that closes a group, within _MAX_ANSWER characters; otherwise -1."""
+    """Return the position of the brace that closes a group, within MAX_ANSWER characters; otherwise -1."""
     depth = 1
-    for at in range(start, min(len(text), start + _MAX_ANSWER)):
+    for at in range(start, min(len(text), start + MAX_ANSWER)):
         if text[at] == "{" and text[at - 1] != "\\":
             depth += 1
         elif text[at] == "}" and text[at - 1] != "\\":

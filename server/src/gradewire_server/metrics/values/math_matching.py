@@ -9,6 +9,7 @@ from typing import Final
 from gradewire_server.metrics.values.math_claims import (
     BOX,
     LEAD,
+    MAX_ANSWER,
     MAX_CLAIM,
     UNITS,
     claims_of,
@@ -84,6 +85,7 @@ _HEDGE: Final = re.compile(
     r"(?![\w*/^=+]|\.\d| ?[-+*/^=]| more| less| fewer)"
 )
 _CONCISE: Final = re.compile(r"(?<![\w.])(\d+)\.(\d+) ?\((\d{1,2})\)")
+_FORMULA: Final = re.compile(r"[\\^!*√×·+=/⁰¹²³⁴-⁹¼-¾⅐-⅞]|\b0[xb]|_\d|squared|choose|\bbase\b|\d \d|\dC\d| or ")
 _IDENTITY: Final = re.compile(
     r"(?:[A-Z] ?= ?)?(-?\d{0,4}) ?(?:I(?:_\(?[\dn]\)?)?"
     r"|(?:the |an? )?(?:\d ?[*x] ?\d |\d-by-\d )?(?:identity|unit)(?: matrix)?)"
@@ -113,7 +115,7 @@ def compare_objects(question: str, reference: str, answer: str) -> tuple[Kind, O
     wanted = _reference(question, reference)
     if (wanted is None or _is_single(wanted)) and (hedged := _hedged(reference, answer)) is not None:
         return hedged
-    if wanted is None:
+    if wanted is None or (_is_single(wanted) and not _may_be_formula(reference, wanted, answer)):
         return None
     kind = _KINDS.get(type(wanted), Kind.EXPRESSION)
     outcome = Outcome.MISSING
@@ -129,6 +131,14 @@ def compare_objects(question: str, reference: str, answer: str) -> tuple[Kind, O
 
 def _is_single(wanted: MathObject) -> bool:
     return isinstance(wanted, Expression) and wanted.single
+
+
+def _may_be_formula(reference: str, wanted: MathObject, answer: str) -> bool:
+    """Return True if an answer to a plain number has a sign of a formula: a fast first search."""
+    is_number = isinstance(wanted, Expression) and not _is_mathematical(reference, wanted)
+    if not is_number or (isinstance(wanted, Expression) and _is_extreme(wanted)):
+        return True
+    return _FORMULA.search(answer[-MAX_ANSWER:]) is not None
 
 
 def _is_left_to_quantities(reference: str, wanted: MathObject, answer: str, outcome: Outcome) -> bool:
