@@ -13,7 +13,7 @@ from gradewire_server.metrics.values.tokens import VOCABULARY
 _WORDS: Final = VOCABULARY["mathematics"]["questions"]
 MAX_CLAIM: Final = 600
 """Maximum number of characters in a reference or a claim."""
-_MAX_ANSWER: Final = 1_500
+MAX_ANSWER: Final = 1_500
 """Maximum number of characters, at the end of an answer, in which to look for its final claim."""
 UNITS: Final = frozenset(_WORDS["units"].split())
 _MAX_TAILS: Final = 12
@@ -50,6 +50,7 @@ _REMARK: Final = re.compile(
     re.IGNORECASE,
 )
 _CLAIMS: Final = re.compile(r"[=≈<>∈]|\b(?:is|are|get|gives)\b")
+_NOT: Final = re.compile(r"\s*(?:not|nicht)\s+", re.IGNORECASE)
 _OTHERWISE: Final = re.compile(r"\b(?:otherwise|else|sonst|sinon)\b", re.IGNORECASE)
 
 
@@ -68,6 +69,7 @@ def localized(question: str, text: str) -> str:
 
 
 def read(text: str) -> MathObject | None:
+    """Return the object that a text is, perhaps with a unit behind it; or None."""
     written = notation(text)
     if written is None:
         return None
@@ -86,7 +88,7 @@ def unit_of(written: str) -> str:
 
 
 def said_in(claim: str) -> MathObject | None:
-    """Return the object in a claim, perhaps without a remark or the words behind it."""
+    """Return the object in a claim, perhaps without the clause or the words behind it."""
     if (found := read(claim)) is not None:
         return found
     remark = _REMARK.search(claim)
@@ -101,12 +103,10 @@ def said_in(claim: str) -> MathObject | None:
 
 def claims_of(answer: str) -> Iterator[tuple[str, bool]]:
     """Yield the texts that may be the final claim, the likeliest first, and True if the answer denies them."""
-    tail = answer[-_MAX_ANSWER:].strip()
+    tail = answer[-MAX_ANSWER:].strip()
     boxes = _boxes(answer)
     if boxes:
-        yield ", ".join(boxes) if len(boxes) > 1 else boxes[0], False
-        if len(boxes) > 1:
-            yield boxes[-1], False
+        yield from ((text, False) for text in dict.fromkeys((", ".join(boxes), boxes[-1])))
         return
     if len(tail) <= MAX_CLAIM:
         yield LEAD.sub("", tail), False
@@ -119,16 +119,18 @@ def claims_of(answer: str) -> Iterator[tuple[str, bool]]:
     if conclusions:
         yield LEAD.sub("", last[conclusions[-1] :].strip()), False
     for text in _tails(last):
+        if (negation := _NOT.match(text)) is not None:
+            yield text[negation.end() :], True
         yield text, denies is not None and denies.start() < last.find(text[:20])
-    spans = [next(group for group in found.groups() if group) for found in _SPAN.finditer(last)]
+    spans = _formulas(last)
     if len(spans) > 1:
         yield ", ".join(spans), denies is not None
-    if spans:
-        yield spans[-1], denies is not None
-    elif (
-        spans := [next(group for group in found.groups() if group) for found in _SPAN.finditer(tail)]
-    ) and last is not tail:
-        yield spans[-1], False
+    for span in spans[-1:] or _formulas(tail)[-1:]:
+        yield span, denies is not None and bool(spans)
+
+
+def _formulas(text: str) -> list[str]:
+    return [next(group for group in found.groups() if group) for found in _SPAN.finditer(text)]
 
 
 def _tails(sentence: str) -> Iterator[str]:
@@ -150,7 +152,7 @@ def _tails(sentence: str) -> Iterator[str]:
 def _boxes(answer: str) -> Sequence[str]:
     r"""Return the contents of "\boxed{…}" in the last line that has any."""
     found: list[str] = []
-    begin = last = max(0, len(answer) - 2 * _MAX_ANSWER)
+    begin = last = max(0, len(answer) - 2 * MAX_ANSWER)
     for box in list(BOX.finditer(answer, begin))[-_MAX_BOXES:]:
         end = _closing(answer, box.end())
         if end < 0:
@@ -165,9 +167,9 @@ def _boxes(answer: str) -> Sequence[str]:
 
 
 def _closing(text: str, start: int) -> int:
-    """Return the position of the brace that closes a group, within _MAX_ANSWER characters; otherwise -1."""
+    """Return the position of the brace that closes a group, within MAX_ANSWER characters; otherwise -1."""
     depth = 1
-    for at in range(start, min(len(text), start + _MAX_ANSWER)):
+    for at in range(start, min(len(text), start + MAX_ANSWER)):
         if text[at] == "{" and text[at - 1] != "\\":
             depth += 1
         elif text[at] == "}" and text[at - 1] != "\\":

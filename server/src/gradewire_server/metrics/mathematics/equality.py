@@ -21,12 +21,13 @@ from gradewire_server.metrics.mathematics.objects import (
     Relation,
     Style,
 )
-from gradewire_server.metrics.mathematics.phrases import as_family, as_real_set
-from gradewire_server.metrics.mathematics.values import close
+from gradewire_server.metrics.values.math_phrases import as_family, as_real_set
+from gradewire_server.metrics.values.math_values import close, size_of
 
 _MAX_DEPTH: Final = 6
-_CONSTANTS: Final = frozenset("cKkDA")
-"""Further names of a constant of integration "C"."""
+_LARGEST: Final = 1e100
+_CONSTANTS: Final = frozenset("cCkKdDaAbB")
+"""Names of arbitrary constants, unless the question has them."""
 _UNITS: Final = ("i", "j", "k")
 
 _LOWEST: Final = re.compile(
@@ -75,8 +76,12 @@ def _alike(reference: MathObject, answer: MathObject, style: Style, depth: int) 
             found = _assignments(reference, answer, style, depth)
         case Collection(), Collection():
             found = _collections(reference, answer, style, depth)
-        case (RealSet(), RealSet()) | (Family(), Family()) | (Relation(), Relation()):
-            found = bool(answer.equals(reference))  # type: ignore[arg-type]
+        case RealSet(), RealSet():
+            found = answer.equals(reference)
+        case Family(), Family():
+            found = answer.equals(reference)
+        case Relation(), Relation():
+            found = answer.equals(reference)
         case (Matrix(), Matrix()) if len(reference.rows) > 1 and len(answer.rows) > 1:
             found = answer.equals(reference, exact=style.exact)
         case Opaque(), Opaque():
@@ -124,6 +129,12 @@ def _mixed(reference: MathObject, answer: MathObject, style: Style, depth: int) 
     """Compare objects of two types."""
     found: bool | None = None
     match reference, answer:
+        case (Matrix(), Collection(members=[Collection(), *_])):
+            rows = [_entries(row) for row in answer.members]
+            found = len(rows) == len(reference.rows) and all(
+                ours is not None and _in_order(theirs, ours, style, depth)
+                for theirs, ours in zip(reference.rows, rows, strict=True)
+            )
         case (Matrix() | Collection(), Matrix() | Expression()) | (Matrix(), Collection()):
             found = _vectors(reference, answer, style, depth)
         case (RealSet(), Collection()) | (Collection(), RealSet()):
@@ -153,9 +164,10 @@ def _points(found: MathObject) -> RealSet | None:
 
 def _expressions(reference: Expression, answer: Expression, style: Style) -> bool:
     reference, answer = _with_imaginary(reference), _with_imaginary(answer)
-    constants = answer.names - reference.names
-    if reference.names - answer.names == {"C"} and len(constants) == 1 and constants <= _CONSTANTS:
-        answer = answer.renamed(next(iter(constants)), "C")
+    ours, theirs = answer.names - reference.names, reference.names - answer.names
+    free = len(ours) == len(theirs) == 1 and ours | theirs <= _CONSTANTS
+    if free and len(reference.names) > 1 and (theirs == {"C"} or (ours | theirs).isdisjoint(style.names)):
+        answer = answer.renamed(next(iter(ours)), next(iter(theirs)))
     return answer.equals(reference, exact=style.exact)
 
 
@@ -219,7 +231,7 @@ def _brackets_count(reference: Collection, answer: Collection, style: Style) -> 
 
 def _members(reference: Collection, answer: Collection, style: Style, depth: int) -> bool:
     """Compare members: in order for a tuple and for a list whose order counts, else as sets."""
-    if reference.opener == "{" and answer.opener == "[" and len(answer.members) == 2:
+    if reference.opener == "{" and answer.opener in {"(", "["} and len(answer.members) == 2:
         return False
     is_tuple = reference.opener in {"(", "⟨"}
     if is_tuple and answer.opener in {"{", "±"}:
@@ -261,7 +273,9 @@ def _are_parallel(reference: Sequence[MathObject], answer: Sequence[MathObject])
         [each.value if isinstance(each, Expression) else None for each in row] for row in (reference, answer)
     )
     pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a is not None and b is not None]
-    if len(pairs) != len(theirs) or not any(a for a, _ in pairs) or not any(b for _, b in pairs):
+    if len(pairs) != len(theirs) or any(size_of(each) > _LARGEST for pair in pairs for each in pair):
+        return False
+    if not any(a for a, _ in pairs) or not any(b for _, b in pairs):
         return False
     return all(close(a * d, b * c) for a, b in pairs for c, d in pairs)
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Final
 
-from gradewire_server.metrics.mathematics.values import POINTS, Number, Step, close, value_of
+from gradewire_server.metrics.values.math_values import POINTS, Number, Step, close, distance, value_of
 
 _LEAST_POINTS: Final = 3
 _FULL_DIGITS: Final = 4
@@ -90,12 +90,12 @@ class Expression:
         )
         if reference.places and enough and self.places != reference.places:
             more = self.places is None or self.places > reference.places
-            return more and abs(ours - theirs) <= Fraction(1, 2 * 10**reference.places) * _ABOVE_ONE
+            return more and distance(ours, theirs) <= Fraction(1, 2 * 10**reference.places) * _ABOVE_ONE
         if self.places is not None and self.digits >= _FULL_DIGITS and not reference.single:
             # A repeating or irrational value; one that ends is written in full.
             endless = not isinstance(theirs, Fraction) or any(theirs.denominator % prime == 0 for prime in _ENDLESS)
             dots = self.text.endswith((".", "\u2026"))
-            return endless and abs(ours - theirs) <= Fraction(2 if dots else 1, 2 * 10**self.places) * _ABOVE_ONE
+            return endless and distance(ours, theirs) <= Fraction(2 if dots else 1, 2 * 10**self.places) * _ABOVE_ONE
         return False
 
     def times(self, other: "Expression") -> "Expression":

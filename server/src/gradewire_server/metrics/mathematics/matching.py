@@ -9,6 +9,7 @@ from typing import Final
 from gradewire_server.metrics.mathematics.claims import (
     BOX,
     LEAD,
+    MAX_ANSWER,
     MAX_CLAIM,
     UNITS,
     claims_of,
@@ -32,8 +33,9 @@ from gradewire_server.metrics.mathematics.objects import (
     Relation,
     Style,
 )
-from gradewire_server.metrics.mathematics.parsing import expression
-from gradewire_server.metrics.mathematics.reading import read_object
+from gradewire_server.metrics.values.math_parsing import expression
+from gradewire_server.metrics.values.math_reading import read_object
+from gradewire_server.metrics.values.math_values import size_of
 from gradewire_server.metrics.values.reading import Kind, Outcome
 from gradewire_server.metrics.values.tokens import VOCABULARY
 from gradewire_server.metrics.values.units import SYMBOLS
@@ -83,6 +85,7 @@ _HEDGE: Final = re.compile(
     r"(?![\w*/^=+]|\.\d| ?[-+*/^=]| more| less| fewer)"
 )
 _CONCISE: Final = re.compile(r"(?<![\w.])(\d+)\.(\d+) ?\((\d{1,2})\)")
+_FORMULA: Final = re.compile(r"[\\^!*√×·+=/⁰¹²³⁴-⁹¼-¾⅐-⅞]|\b0[xb]|_\d|squared|choose|\bbase\b|\d \d|\dC\d| or ")
 _IDENTITY: Final = re.compile(
     r"(?:[A-Z] ?= ?)?(-?\d{0,4}) ?(?:I(?:_\(?[\dn]\)?)?"
     r"|(?:the |an? )?(?:\d ?[*x] ?\d |\d-by-\d )?(?:identity|unit)(?: matrix)?)"
@@ -112,7 +115,7 @@ def compare_objects(question: str, reference: str, answer: str) -> tuple[Kind, O
     wanted = _reference(question, reference)
     if (wanted is None or _is_single(wanted)) and (hedged := _hedged(reference, answer)) is not None:
         return hedged
-    if wanted is None:
+    if wanted is None or (_is_single(wanted) and not _may_be_formula(reference, wanted, answer)):
         return None
     kind = _KINDS.get(type(wanted), Kind.EXPRESSION)
     outcome = Outcome.MISSING
@@ -130,6 +133,14 @@ def _is_single(wanted: MathObject) -> bool:
     return isinstance(wanted, Expression) and wanted.single
 
 
+def _may_be_formula(reference: str, wanted: MathObject, answer: str) -> bool:
+    """Return True if an answer to a plain number has a sign of a formula: a fast first search."""
+    is_number = isinstance(wanted, Expression) and not _is_mathematical(reference, wanted)
+    if not is_number or (isinstance(wanted, Expression) and _is_extreme(wanted)):
+        return True
+    return _FORMULA.search(answer[-MAX_ANSWER:]) is not None
+
+
 def _is_left_to_quantities(reference: str, wanted: MathObject, answer: str, outcome: Outcome) -> bool:
     """Return True if quantities know more than formulas: how to convert, to round and to read "one quarter"."""
     if not isinstance(wanted, Expression) or outcome is Outcome.FOUND:
@@ -145,7 +156,7 @@ def _is_left_to_quantities(reference: str, wanted: MathObject, answer: str, outc
 def _outcome(question: str, reference: str, wanted: MathObject, claim: str) -> Outcome | None:
     """Return FOUND or CONTRADICTED for a claim, or None if it is no object that can be compared."""
     style = style_of(question)
-    plain = isinstance(wanted, Expression) and not _is_mathematical(reference, wanted)
+    plain = wanted if isinstance(wanted, Expression) and not _is_mathematical(reference, wanted) else None
     outcome = None
     # "24!" may be an exclamation, unless the reference is a factorial.
     exclaimed = claim.endswith("!") and "!" not in reference
@@ -153,7 +164,7 @@ def _outcome(question: str, reference: str, wanted: MathObject, claim: str) -> O
         if isinstance(wanted, RealSet) and _has_other_name(wanted, said_in(text)):
             continue
         said = _digits(text, wanted, style) or _uncertain(text, wanted) or _identity(text, wanted) or said_in(text)
-        if said is None or (plain and not _replaces_number(text, wanted, said, exclaimed=exclaimed)):
+        if said is None or (plain and not _replaces_number(text, plain, said, exclaimed=exclaimed)):
             continue
         if _are_same(reference, wanted, text, said, style) and not forbidden_form(question, wanted, said, text):
             return Outcome.FOUND
@@ -280,7 +291,8 @@ def _is_expression(text: str, found: Expression, question: str) -> bool:
     if found.infinite:
         return True
     if not found.names:
-        return "°" not in written and "%" not in written and not re.fullmatch(r"\d+(?:-\d+)+|\d+/\d+/\d+", written)
+        amount = _is_degrees(found) or "%" in written
+        return not amount and not re.fullmatch(r"\d+(?:-\d+)+|\d+/\d+/\d+", written)
     if _is_product_of_names(found) or _ONLY_NAMES.fullmatch(written):
         return bool(_FORMULA_ASKED.search(question)) and len(found.names) > 1 and not _is_product_of_names(found)
     if _is_amount(found.text):
@@ -296,6 +308,12 @@ def _is_plain(written: str) -> bool:
 
 def _is_product_of_names(found: Expression) -> bool:
     return all(name[0] == "=" or name == "*" for name, _ in found.steps)
+
+
+def _is_degrees(found: Expression) -> bool:
+    """Return True for a number of degrees, perhaps with a sign or a fraction."""
+    names = {name for name, _ in found.steps}
+    return "°" in names and names <= {"number", "°", "negate", "/", "mix"}
 
 
 def _is_amount(written: str) -> bool:
@@ -324,7 +342,8 @@ def _is_extreme(number: Expression) -> bool:
     value = number.value
     if value is None or isinstance(value, complex):
         return False
-    return 0 < abs(value) < _TINY or abs(value) >= _HUGE
+    size = size_of(value)
+    return 0 < size < _TINY or size >= _HUGE
 
 
 def _replaces_number(claim: str, wanted: Expression, said: MathObject, *, exclaimed: bool) -> bool:
@@ -336,7 +355,7 @@ def _replaces_number(claim: str, wanted: Expression, said: MathObject, *, exclai
     if not isinstance(said, Expression) or said.names or (said.single and not exclaimed and not _is_extreme(wanted)):
         return False
     written = notation(claim) or ""
-    if "°" in written:
+    if _is_degrees(said):
         return False
     return exclaimed or said.single or "\\" in claim or _MATHEMATICAL.search(written) is not None or not wanted.single
 

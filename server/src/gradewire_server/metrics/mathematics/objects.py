@@ -7,8 +7,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from gradewire_server.metrics.mathematics.expressions import Expression
-from gradewire_server.metrics.mathematics.values import Number, Step, close, value_of
+from gradewire_server.metrics.values.math_expressions import Expression
+from gradewire_server.metrics.values.math_values import Number, Step, close, size_of, value_of
 
 _LEAST_POINTS: Final = 3
 _POINTS: Final = 3
@@ -20,6 +20,8 @@ _COMPLEX: Final[tuple[Step, ...]] = (("i", 0), ("number", 0), ("*", 0), ("+", 0)
 """Steps that add 0·i, so that complex values are allowed."""
 _FEW: Final = range(-6, 7)
 _MANY: Final = range(-40, 41)
+_LARGEST: Final = 1e100
+_SMALLEST: Final = 1e-9
 _MAX_BRANCHES: Final = 6
 
 
@@ -283,8 +285,8 @@ class Relation:
 
 
 def _at(steps: Sequence[Step], name: str, number: complex, point: int) -> complex | None:
-    value = value_of([("value", number) if step == (f"={name}", 0) else step for step in [*steps, *_COMPLEX]], point)
-    return None if value is None else complex(value)
+    value = value_of([("number", number) if step == (f"={name}", 0) else step for step in [*steps, *_COMPLEX]], point)
+    return None if value is None or size_of(value) > _LARGEST else complex(value)
 
 
 def _root(steps: Sequence[Step], name: str, point: int, start: complex) -> complex | None:
@@ -335,9 +337,9 @@ class Family:
                 if self.natural and number < 0:
                     continue
                 value = member.at(self.parameter, Fraction(number))
-                if value is None or isinstance(value, complex):
+                if value is None or isinstance(value, complex) or size_of(value) > _LARGEST:
                     return None
-                found.add(f"{float(value):.9g}".replace("-0", "0") if abs(value) < 1e-9 else f"{float(value):.9g}")
+                found.add("0" if size_of(value) < _SMALLEST else f"{float(value):.9g}")
         return frozenset(found)
 
 

@@ -196,7 +196,7 @@ class _Parser:
         if kind in {"function", "constant", "name"}:
             return True
         if kind == "number":
-            return self._signs[self._at - 1][1] in {")", "]", "j"}
+            return self._signs[self._at - 1][1] in {")", "]", "j", "!"}
         return text in {"(", "[", "⌊", "⌈"} or (text == "|" and not self._bars)
 
     def _signed(self) -> None:

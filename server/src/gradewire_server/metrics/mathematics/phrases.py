@@ -27,16 +27,22 @@ _PARAMETER: Final = re.compile(r"[kmnlptℓ]")
 _MULTIPLES: Final = re.compile(
     rf"(?:{_WORDS['multiples']}) ?(.{{1,20}})\Z|(.{{1,20}}?) ?的(?:所有)?(?:整数)?倍数\Z", re.IGNORECASE
 )
+_HALF: Final = re.compile(
+    r"(?:all |the |any |every |set of )*"
+    r"(?:(non-?)?(?:(positive)|negative) (?:real )?(?:numbers?|reals?)(?: x)?"
+    r"|ℝ(?:\^|_)?\(?([+-])\)?)",
+    re.IGNORECASE,
+)
 _PARITY: Final = re.compile(r"(?:the |all )*(?:(even)|odd) (?:integers|numbers)\Z", re.IGNORECASE)
 _BASED: Final = re.compile(
     r"(?:(?P<prefix>0[xX][0-9a-fA-F]{1,32}|0[bB][01]{1,64}|0[oO][0-7]{1,32})"
-    r"|\(?(?P<digits>[0-9A-Fa-f ]{1,64}?)\)?(?:_\(?(?P<index>\d{1,2}|two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen|hex|bin)\)?"
+    r"|\(?(?P<digits>[0-9A-Fa-f ]{1,64}?)\)?(?:_\(?(?P<index>\d{1,2}|[a-z]{3,7})\)?"
     r"| ?\(?,? ?(?:in )?(?:base|basis|Basis) (?P<base>\d{1,2}|two|eight|ten|sixteen)\)?"
     r"| ?\(?(?:in )?(?P<word>binary|octal|decimal|hexadecimal|hex)\)?))\Z"
 )
 _BASES: Final = {
-    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "twelve": 12, "sixteen": 16, "hex": 16, "bin": 2,
-    "binary": 2, "octal": 8, "decimal": 10, "hexadecimal": 16,
+    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
+    "twelve": 12, "sixteen": 16, "hex": 16, "bin": 2, "binary": 2, "octal": 8, "decimal": 10, "hexadecimal": 16,
 }  # fmt: skip
 _PREFIXES: Final = {"x": 16, "b": 2, "o": 8}
 
@@ -48,6 +54,8 @@ def phrase(text: str) -> MathObject | None:
         found = RealSet(())
     elif text == "ℝ" or _EVERYTHING.fullmatch(text):
         found = RealSet((Interval(infinite("-∞"), False, infinite("∞"), False),))  # noqa: FBT003
+    elif (half := _HALF.fullmatch(text)) is not None:
+        found = _half(positive=bool(half[2] or half[3] == "+") is not bool(half[1]), closed=bool(half[1]))
     elif _ENDLESS.fullmatch(text):
         found = Endless()
     elif (sign := _INFINITY.fullmatch(text)) is not None:
@@ -55,6 +63,15 @@ def phrase(text: str) -> MathObject | None:
     else:
         found = _multiples(text)
     return found
+
+
+def _half(*, positive: bool, closed: bool) -> RealSet | None:
+    """Return the positive or negative numbers, with 0 if `closed`."""
+    zero = expression("0")
+    if zero is None:
+        return None
+    part = Interval(zero, closed, infinite("∞"), False) if positive else Interval(infinite("-∞"), False, zero, closed)  # noqa: FBT003
+    return RealSet((part,))
 
 
 def _multiples(text: str) -> Family | None:
@@ -84,7 +101,7 @@ def based(text: str) -> Based | None:
     if found["prefix"]:
         return Based(found["prefix"][2:].upper(), _PREFIXES[found["prefix"][1].lower()])
     name = found["index"] or found["base"] or found["word"]
-    base = _BASES.get(name) or int(name)
+    base = _BASES.get(name) or (int(name) if name.isdecimal() else 0)
     digits = found["digits"].replace(" ", "").upper()
     if not 2 <= base <= 36 or not digits or any(int(digit, 36) >= base for digit in digits):
         return None

@@ -16,6 +16,7 @@ from gradewire_server.metrics.mathematics.objects import (
     Opaque,
     RealSet,
     Relation,
+    real,
 )
 from gradewire_server.metrics.mathematics.parsing import UNLIKELY_NAMES, expression, infinity
 from gradewire_server.metrics.mathematics.phrases import as_family, as_real_set, based, flat, in_row, infinite, phrase
@@ -45,15 +46,15 @@ _WHOLE: Final = re.compile(_WORDS["integer"], re.IGNORECASE)
 _QUALIFIER: Final = re.compile(_WORDS["qualifier"], re.IGNORECASE)
 _DOMAIN: Final = re.compile(r"\A([A-Za-zα-ω](?:_\(?\w\)?)?) ?∈ ?(?=[\[\](ℝ{∅])")
 _LEADING: Final = re.compile(
-    r"\A(?:all|alle|tous les|todos los|the|any|every|each|those|real|numbers?|values|points?|of|[a-z] with|such that|with|where|vector|"
-    r"matrix|set|interval|range|domain|solutions?|if and only if|:| )+(?![^\W\d_]|\[)",
+    r"\A(?:all|alle|tous les|todos los|the|any|every|each|those|real|numbers?|values|points?|of|[a-z] with"
+    r"|such that|with|where|vector|matrix|set|interval|range|domain|solutions?|if and only if|:| )+(?![^\W\d_]|\[)",
     re.IGNORECASE,
 )
 _TRANSPOSED: Final = re.compile(r"(?<=[\d\w][)\]])\^\(?(?:T|⊤|t)\)?\Z")
 _BARRED: Final = re.compile(r"\(([^|(),;]{1,40})\|([^|(),;]{1,40})\)\Z")
 _FROM_TO: Final = re.compile(
-    r"(?:from|between|von) (.{1,40}?) (?:to|and|bis) (.{1,40}?),? (?:(?:both |with )?(?:ends? |endpoints? )?(inclusive|included)"
-    r"|(?:both )?(?:ends? |endpoints? )?(?:exclusive|excluded))\Z",
+    r"(?:from|between|von) (.{1,40}?) (?:to|and|bis) (.{1,40}?),? (?:(?:both |with )?(?:ends? |endpoints? )?"
+    r"(inclusive|included)|(?:both )?(?:ends? |endpoints? )?(?:exclusive|excluded))\Z",
     re.IGNORECASE,
 )
 _FORM: Final = re.compile(r"(?:all |the )*(?:integers|numbers) (?:of|in) the form (.{1,60})\Z", re.IGNORECASE)
@@ -68,9 +69,11 @@ _DECIMAL_COMMA: Final = re.compile(r"(?<=\d),(?=\d)")
 _SPOKEN_SIGNS: Final = {
     words.strip(): sign for sign, phrases in _WORDS["relations"].items() for words in phrases.split(";")
 }
+_SPOKEN_ELSEWHERE: Final = "|".join(words for words in _SPOKEN_SIGNS if not words[0].isascii())
 _SPOKEN: Final = re.compile(
     r"(?<![^\W\d_])(?:(?:must|has to|have to|should|needs to|may|can) (?=be ))?(?:(?:is|are|be) (?=no |not ))?"
-    f"({'|'.join(sorted(_SPOKEN_SIGNS, key=len, reverse=True))})(?![^\\W\\d_])|(?<=[a-z]) ?({'|'.join(words for words in _SPOKEN_SIGNS if not words[0].isascii())})"
+    f"({'|'.join(sorted(_SPOKEN_SIGNS, key=len, reverse=True))})(?![^\\W\\d_])"
+    f"|(?<=[a-z]) ?({_SPOKEN_ELSEWHERE})"
 )
 
 
@@ -243,9 +246,9 @@ class _Reader:
         members = found.members if isinstance(found, Collection) else (found,)
         points = [member.value if isinstance(member, Assignment) else member for member in members]
         ends: list[Expression] = [point for point in points if isinstance(point, Expression) and not point.infinite]
-        if len(ends) != len(points) or any(end.value is None or isinstance(end.value, complex) for end in ends):
+        if len(ends) != len(points) or any(real(end) is None for end in ends):
             return None
-        ends.sort(key=lambda end: float(end.value or 0))  # type: ignore[arg-type]
+        ends.sort(key=lambda end: real(end) or 0.0)
         bounds = [infinite("-∞"), *ends, infinite("∞")]
         return RealSet(tuple(Interval(low, False, high, False) for low, high in pairwise(bounds)))  # noqa: FBT003
 

@@ -6,12 +6,12 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from zlib import crc32
 
 Number: TypeAlias = Fraction | float | complex
 Step: TypeAlias = tuple[str, Number | int]
-"""The name of an operation, constant or variable ("=x"), and the value if the name is "number" or "value"."""
+"""The name of an operation, constant or variable ("=x"), and the value if the name is "number"."""
 
 POINTS: Final = 9
 """Points at which expressions with variables are compared: four positive, two with signs, three of whole numbers."""
@@ -47,8 +47,21 @@ def _approximate(value: Number) -> complex | None:
         return None
 
 
+def size_of(value: Number) -> Fraction | float:
+    """Return the absolute value."""
+    return abs(value) if isinstance(value, Fraction) else float(abs(value))
+
+
+def distance(first: Number, second: Number) -> Fraction | float:
+    """Return the distance of two values; it is infinite if one of them exceeds floating-point numbers."""
+    if isinstance(first, Fraction) and isinstance(second, Fraction):
+        return abs(first - second)
+    one, two = _approximate(first), _approximate(second)
+    return math.inf if one is None or two is None else abs(one - two)
+
+
 def value_of(steps: Sequence[Step], point: int) -> Number | None:
-    """Return the value at a point, 0 to POINTS - 1; None if there is none, such as after a division by zero.
+    """Return the value at a point, 0 to POINTS - 1; None without one, such as after a division by zero.
 
     With a variable and without the imaginary unit, a root of a negative number has no value.
     """
@@ -84,9 +97,7 @@ def value_of_name(name: str, point: int) -> Number:
 
 def _do(name: str, number: Number | int, point: int, stack: list[Number]) -> None:
     if name == "number":
-        stack.append(Fraction(number))
-    elif name == "value":
-        stack.append(number)
+        stack.append(Fraction(number) if isinstance(number, int) else number)
     elif name[0] == "=":
         stack.append(value_of_name(name[1:], point))
     elif name in _CONSTANTS:
@@ -117,24 +128,31 @@ def _arithmetic(operation: Callable[[Number, Number], Number]) -> Callable[[Numb
 def _power(base: Number, exponent: Number) -> Number:
     if isinstance(exponent, Fraction) and exponent.denominator == 1:
         if isinstance(base, Fraction):
-            bits = max(base.numerator.bit_length(), base.denominator.bit_length())
-            if abs(exponent.numerator) * bits > _MAX_BITS and abs(base) != 1:
-                raise NoValueError("a power with too many digits")
-            if abs(base) == 1:
-                return base if exponent.numerator % 2 else Fraction(1)
-            return Fraction(base**exponent.numerator)
-        return base**exponent.numerator
+            return _exact_power(base, exponent.numerator)
+        power: Any = base**exponent.numerator
+        return _as_number(power)
     if isinstance(exponent, Fraction) and not isinstance(base, complex) and base < 0 and exponent.denominator % 2:
         # "(-8)^(1/3)" is the real root.
-        size = float(-base) ** float(exponent)
+        size = float(float(-base) ** float(exponent))
         return -size if exponent.numerator % 2 else size
     if isinstance(base, Fraction) and isinstance(exponent, Fraction) and exponent == Fraction(1, 2):
         return _root_of(base)
-    return complex(base) ** complex(exponent) if _is_complex(base, exponent) else float(base) ** float(exponent)  # type: ignore[arg-type]
+    if isinstance(base, complex) or isinstance(exponent, complex):
+        return _as_number(complex(base) ** complex(exponent))
+    return _as_number(float(base) ** float(exponent))
 
 
-def _is_complex(*values: Number) -> bool:
-    return any(isinstance(value, complex) for value in values)
+def _exact_power(base: Fraction, exponent: int) -> Fraction:
+    if abs(base) == 1:
+        return base if exponent % 2 else Fraction(1)
+    if abs(exponent) * max(base.numerator.bit_length(), base.denominator.bit_length()) > _MAX_BITS:
+        raise NoValueError("a power with too many digits")
+    return Fraction(base**exponent)
+
+
+def _as_number(value: Any) -> Number:
+    """Return the result of a power, whose type depends on its operands."""
+    return value if isinstance(value, complex) else float(value)
 
 
 def _root_of(value: Number) -> Number:
@@ -152,10 +170,10 @@ def _nth_root(index: Number, value: Number) -> Number:
     if degree == 2:
         return _root_of(value)
     if isinstance(value, complex):
-        return value ** (1 / degree)
+        return _as_number(value ** (1 / degree))
     if value < 0 and not degree % 2:
         raise NoValueError("an even root of a negative number")
-    size = abs(float(value)) ** (1 / degree)
+    size = float(abs(float(value)) ** (1 / degree))
     if isinstance(value, Fraction) and abs(round(size) ** degree) == abs(value):
         return Fraction(round(size) * (1 if value >= 0 else -1))
     return size if value >= 0 else -size
@@ -225,10 +243,10 @@ def _whole(value: Number) -> int:
 
 _CONSTANTS: Final[Mapping[str, Number]] = {"pi": math.pi, "e": math.e, "i": 1j}
 _UNARY: Final[Mapping[str, Callable[[Number], Number]]] = {
-    "negate": operator.neg,
+    "negate": lambda value: -value,
     "!": _factorial,
     "°": lambda value: value * Fraction(1, 180) * math.pi,
-    "abs": abs,
+    "abs": size_of,
     "sqrt": _root_of,
     "cbrt": lambda value: _nth_root(Fraction(3), value),
     "sin": _of_complex(cmath.sin),
