@@ -21,8 +21,8 @@ from gradewire_server.metrics.mathematics.objects import (
     Relation,
     Style,
 )
-from gradewire_server.metrics.values.math_phrases import as_family, as_real_set
-from gradewire_server.metrics.values.math_values import close, size_of
+from gradewire_server.metrics.mathematics.phrases import as_family, as_real_set
+from gradewire_server.metrics.mathematics.values import close, size_of
 
 _MAX_DEPTH: Final = 6
 _LARGEST: Final = 1e100

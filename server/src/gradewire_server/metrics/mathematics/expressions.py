@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Final
 
-from gradewire_server.metrics.values.math_values import POINTS, Number, Step, close, distance, value_of
+from gradewire_server.metrics.mathematics.values import POINTS, Number, Step, close, distance, value_of
 
 _LEAST_POINTS: Final = 3
 _FULL_DIGITS: Final = 4

@@ -33,9 +33,9 @@ from gradewire_server.metrics.mathematics.objects import (
     Relation,
     Style,
 )
-from gradewire_server.metrics.values.math_parsing import expression
-from gradewire_server.metrics.values.math_reading import read_object
-from gradewire_server.metrics.values.math_values import size_of
+from gradewire_server.metrics.mathematics.parsing import expression
+from gradewire_server.metrics.mathematics.reading import read_object
+from gradewire_server.metrics.mathematics.values import size_of
 from gradewire_server.metrics.values.reading import Kind, Outcome
 from gradewire_server.metrics.values.tokens import VOCABULARY
 from gradewire_server.metrics.values.units import SYMBOLS

@@ -7,8 +7,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from gradewire_server.metrics.values.math_expressions import Expression
-from gradewire_server.metrics.values.math_values import Number, Step, close, size_of, value_of
+from gradewire_server.metrics.mathematics.expressions import Expression
+from gradewire_server.metrics.mathematics.values import Number, Step, close, size_of, value_of
 
 _LEAST_POINTS: Final = 3
 _POINTS: Final = 3

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gradewire_server.metrics.mathematics.matching import compare_objects
+from gradewire_server.metrics.mathematics.notation import notation
+from gradewire_server.metrics.mathematics.reading import read_object
 from gradewire_server.metrics.values.matching import match_values
-from gradewire_server.metrics.values.math_matching import compare_objects
-from gradewire_server.metrics.values.math_notation import notation
-from gradewire_server.metrics.values.math_reading import read_object
 from gradewire_server.metrics.values.reading import Kind, Outcome
 
 _PAIRS: Final = Path(__file__).parent / "pairs_of_objects.jsonl"

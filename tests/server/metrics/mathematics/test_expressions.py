@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from gradewire_server.metrics.values.math_notation import notation
-from gradewire_server.metrics.values.math_parsing import expression
+from gradewire_server.metrics.mathematics.notation import notation
+from gradewire_server.metrics.mathematics.parsing import expression
 
 
 @pytest.mark.parametrize(
