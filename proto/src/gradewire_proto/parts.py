@@ -307,7 +307,8 @@ class ChoiceMatchParts:
         options: Number of options; 0 if only a letter is known as the reference.
         chosen: Letters or numbers of the options that the prediction chooses, in order.
         wanted: Letters or numbers of the options that the matched reference names.
-        by: How the prediction names its choice: "letter", "text", "both" or "elimination"; empty without a choice.
+        by: Form in which the prediction names its choice: "letter", "text", "both" or "elimination"; empty without a
+            choice.
         reason: Reason why there is no single choice; empty if there is one. "none": nothing is chosen. "several": more
             than one option is chosen, and the question asks for one. "conflict": the letter and the text are those of
             two options.

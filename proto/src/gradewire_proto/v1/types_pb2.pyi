@@ -2429,7 +2429,7 @@ class ChoiceMatchParts(_message.Message):
     options: _builtins.int
     """Number of options; 0 if only a letter is known as the reference."""
     by: _builtins.str
-    """How the prediction names its choice: "letter", "text", "both" or "elimination"; empty without a choice."""
+    """Form in which the prediction names its choice: "letter", "text", "both" or "elimination"; empty without a choice."""
     reason: _builtins.str
     """Reason why there is no single choice; empty if there is one. "none": nothing is chosen. "several": more than one
     option is chosen, and the question asks for one. "conflict": the letter and the text are those of two options.

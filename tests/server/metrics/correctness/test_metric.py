@@ -18,6 +18,7 @@ from gradewire_server.domain.items import Failure, Item, MetricResult, Reference
 from gradewire_server.domain.items import ResultWarning as Remark
 from gradewire_server.domain.metric import NO_MODEL, Calibration, ModelMetadata, ParameterError
 from gradewire_server.domain.needs import Embed, Grade, Grades, Tier
+from gradewire_server.metrics.choices.choice_match import choice_of
 from gradewire_server.metrics.common import FailureError
 from gradewire_server.metrics.correctness.features import FEATURES, GRADER, INPUT_KIND, features_of, gather_inputs
 from gradewire_server.metrics.correctness.fit import CorrectnessFit, fit_id, read_fit
@@ -26,6 +27,7 @@ from gradewire_server.metrics.correctness.metric import (
     Correctness,
     CorrectnessParameters,
     Graded,
+    _chosen,
     _result,
     ask_grader,
     fit_of,
@@ -493,3 +495,52 @@ def test_every_direction_that_is_promised_is_one_of_the_metric() -> None:
     promised = {feature.name: feature.monotone for feature in FEATURES}
     assert promised["keyword"] == promised["exact"] == promised["sentence"] == 1
     assert all(promised[feature["name"]] == feature["monotone"] for feature in FORM["features"])
+
+
+PETS = "Which? A) red cat B) dog"
+
+
+def chosen(prediction: str, confidence: float = 0.9) -> Any:
+    choice = choice_of(Item("1", PETS, ("dog",), prediction))
+    assert choice is not None
+    return _chosen(graded(), choice, confidence)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "choice", "score", "uncertain"),
+    [
+        ("B", "right", 0.97, False),
+        ("(A) is wrong, so the dog", "right", 0.97, False),
+        ("A", "wrong", 0.03, False),
+        ("B) red cat", "conflict", 0.1, True),
+        ("A or B", "several", 0.1, True),
+        ("I don't know", "none", 0.1, True),
+    ],
+)
+def test_a_choice_replaces_the_fits_probability(prediction: str, choice: str, score: float, *, uncertain: bool) -> None:
+    result = chosen(prediction)
+    assert (result.score, result.correct) == (pytest.approx(score), choice == "right")
+    parts = result.parts
+    assert (parts.choice, parts.uncertain, parts.uncertain_reason) == (choice, uncertain, "choice" if uncertain else "")
+    assert result.warnings == ((ResultWarning.UNCERTAIN,) if uncertain else ())
+    assert (parts.fit, parts.smile) == (fit_id(fit_text()), graded().parts.smile)
+
+
+def test_a_choice_is_uncertain_at_a_higher_confidence_than_it_has() -> None:
+    result = chosen("B", confidence=0.99)
+    assert (result.correct, result.parts.uncertain_reason, result.parts.band_upper) == (True, "choice", 0.99)
+
+
+@pytest.mark.parametrize(("prediction", "choice"), [("dog", "right"), ("red cat", "wrong")])
+def test_options_in_the_question_let_the_choice_decide(prediction: str, choice: str) -> None:
+    assert graded(prediction, question=PETS).parts.choice == choice
+
+
+def test_the_fit_decides_where_a_reference_names_no_option() -> None:
+    result, plain = graded("red cat", "cat", question=PETS), graded("red cat", "cat")
+    assert (result.score, result.warnings, result.parts.choice) == (plain.score, plain.warnings, "")
+
+
+def test_features_alone_do_not_read_the_choice() -> None:
+    only = CorrectnessParameters(model=MODEL, features_only=True)
+    assert graded("dog", question=PETS, parameters=only, metadata=NO_MODEL).parts.choice == ""

@@ -51,6 +51,25 @@ def test_a_matched_reference_decides_before_anything_is_embedded() -> None:
     assert table.rounds == []
 
 
+PETS = "Which? A) red cat B) dog"
+
+
+@pytest.mark.parametrize(
+    ("prediction", "right"), [("B", True), ("(A) is wrong, so B", True), ("A", False), ("dog", True)]
+)
+def test_a_choice_decides_before_anything_is_embedded(prediction: str, *, right: bool) -> None:
+    result, parts, table = graded(prediction, question=PETS)
+    assert (result.score, result.correct, result.matched_reference, result.warnings) == (float(right), right, 0, ())
+    assert (parts.decided_by, parts.reason, parts.probability) == ("choice_match", "certain", None)
+    assert table.rounds == []
+
+
+def test_an_exact_match_does_not_overrule_another_choice() -> None:
+    """The reference's letter names another option than its text does in the answer."""
+    result, parts, _ = graded("A", "B", question="Which? A) B B) A")
+    assert (parts.decided_by, result.correct) == ("choice_match", False)
+
+
 @pytest.mark.parametrize(
     ("prediction", "reference", "literal"),
     [

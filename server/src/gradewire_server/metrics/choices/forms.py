@@ -28,6 +28,7 @@ SIGN: Final = "\u3040-\u30ff\u3400-\u9fff"
 """The signs of scripts without blanks between words, for character classes."""
 
 _FULL_WIDTH: Final = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
+    0xFF08: " (",
     0xA0: " ", 0x3000: " ", 0x202F: " ", 0x2212: "-", 0x2019: "'", 0x2018: "'",
 }  # fmt: skip
 _WRAPPED: Final = re.compile(

@@ -96,13 +96,13 @@ _LAYOUTS: Final = (
 _BARE: Final = _LAYOUTS[-1]
 _BOUNDARY: Final = re.compile(r"(?:^|(?<![A-Z])\.|[\n?!:;,。？！：；，(（\"'“{]|\bor)\s{0,20}$")
 _OPEN_BRACKET: Final = re.compile(r"\([^()\n]{1,60}$")
-_JOINT: Final = re.compile(
-    rf"[\s,;，；、/|]{{1,8}}(?:{expression(VOCABULARY['question']['or'])})?[\s,;，；、/|]{{0,8}}$", re.IGNORECASE
-)
 _AND: Final = re.compile(
-    rf"[\s,;，；、]{expression(VOCABULARY['question']['and'])}\s{{0,4}}$|(?:和|以及)\s{{0,4}}$", re.IGNORECASE
+    rf"\S[\s,;，；、]{{1,4}}{expression(VOCABULARY['question']['and'])}\s{{0,4}}$|\S(?:和|以及)\s{{0,4}}$",
+    re.IGNORECASE,
 )
-_OR_END: Final = re.compile(rf"[\s,;，；、/]{expression(VOCABULARY['question']['or'])}\s{{0,4}}$", re.IGNORECASE)
+_OR_END: Final = re.compile(
+    rf"(?<=\S)[\s,;，；、/]{{1,4}}{expression(VOCABULARY['question']['or'])}\s{{0,4}}$", re.IGNORECASE
+)
 _TASK: Final = re.compile(expression(VOCABULARY["question"]["tasks"]), re.IGNORECASE)
 _EDGES: Final = " \t\n,;|/，；、\"'"
 _ANSWER_END: Final = re.compile(
@@ -293,8 +293,8 @@ def _end(text: str, run: _Run) -> int:
 
 def _text(raw: str) -> str:
     text = _ANSWER_END.sub("", raw.strip(_EDGES)).strip(_EDGES)
-    if (joint := _OR_END.search(" " + text)) is not None:
-        text = text[: joint.start() - 1]
+    if (joint := _OR_END.search(text)) is not None:
+        text = text[: joint.start()]
     text = " ".join(text.rstrip("?？ .。").strip(_EDGES + "{}").split()) or text
     return text[:MAX_TEXT]
 

@@ -220,7 +220,7 @@ _LEAST_HEADINGS: Final = 2
 
 
 def _without_headings(text: str, found: list[Statement]) -> list[Statement]:
-    """Make statements out of a discussion's headings: labels from the first one on, each before its own remarks."""
+    """Make statements out of a discussion's headings: labels from the first one on, each before its own text."""
     run: list[int] = []
     best: list[int] = []
     for place, statement in enumerate(found):
@@ -236,7 +236,7 @@ def _without_headings(text: str, found: list[Statement]) -> list[Statement]:
     if not separate or (len(best) == _LEAST_HEADINGS and not _on_lines(text, [found[place] for place in best])):
         return found
     return [
-        replace(statement, force=_remark(text, statement)) if place in best else statement
+        replace(statement, force=_noted(text, statement)) if place in best else statement
         for place, statement in enumerate(found)
     ]
 
@@ -247,7 +247,7 @@ def _on_lines(text: str, statements: Sequence[Statement]) -> bool:
     )
 
 
-def _remark(text: str, statement: Statement) -> int:
+def _noted(text: str, statement: Statement) -> int:
     """Return the force of the verdict at the end or the beginning of what follows a heading."""
     said = text[statement.end : statement.span.end]
     right, wrong = last_of(said, "is_right"), last_of(said, "is_wrong")

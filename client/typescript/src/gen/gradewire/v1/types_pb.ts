@@ -1991,7 +1991,7 @@ export type ChoiceMatchParts = Message<"gradewire.v1.ChoiceMatchParts"> & {
   wanted: string[];
 
   /**
-   * How the prediction names its choice: "letter", "text", "both" or "elimination"; empty without a choice.
+   * Form in which the prediction names its choice: "letter", "text", "both" or "elimination"; empty without a choice.
    *
    * @generated from field: string by = 4;
    */
