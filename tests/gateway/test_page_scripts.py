@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page, Route, sync_playwright
 from tests.support.debian.chromium import headless_chromium
 
-from gradewire._rows import ALIASES, UnreadableValueError, text_of, texts_of
+from gradewire._rows import ALIASES, UnreadableValueError, text_of, texts_of, truth_of
 from gradewire_cli.pages.texts import find_window
 from gradewire_gateway.openapi import document
 
@@ -124,7 +124,7 @@ def test_windows_are_found_where_the_report_finds_them(page: Page) -> None:
 def test_columns_have_the_names_that_the_client_knows(page: Page) -> None:
     names = called(page, "aliases.js", "return m.ALIASES;")
     assert names == {name: list(ALIASES[name]) for name in names}
-    assert set(names) == set(ALIASES) - {"answer_a", "answer_b", "flags", "image"}
+    assert set(names) == set(ALIASES) - {"answer_a", "answer_b", "choices", "flags", "image"}
 
 
 @pytest.mark.parametrize(
@@ -140,6 +140,28 @@ def test_values_are_the_texts_that_the_client_takes_them_for(page: Page, value: 
         except UnreadableValueError:
             expected = "refused"
         assert called(page, "values.js", script, [name, value]) == expected, name
+
+
+@pytest.mark.parametrize(
+    "value", [True, False, "true", " FALSE ", "No", 0, 1, 1.0, "", None, "unsure", 2, "constructor"]
+)
+def test_truth_values_are_those_of_the_client(page: Page, value: Any) -> None:
+    script = "try { return [m.truthOf(given, '')]; } catch (error) { return 'refused'; }"
+    expected: Any
+    try:
+        expected = [truth_of(value)]
+    except UnreadableValueError:
+        expected = "refused"
+    assert called(page, "values.js", script, value) == expected
+
+
+def test_a_question_without_an_answer_needs_no_references(page: Page) -> None:
+    script = """const { mapped } = await import('/page/aliases.js');
+      try { return m.itemOf(given, mapped(Object.keys(given)), 3).item; } catch (error) { return error.message; }"""
+    expected = {"id": "3", "prediction": "a", "references": [], "answerable": False}
+    for row in ({"answerable": "false"}, {"answerable": False, "references": None}, {"answerable": 0, "answers": ""}):
+        assert called(page, "values.js", script, {"prediction": "a", **row}) == expected
+    assert called(page, "values.js", script, {"prediction": "a", "answerable": True}) == "has no references"
 
 
 def test_numbers_that_a_browser_has_cut_are_refused(page: Page) -> None:

@@ -9,6 +9,7 @@ export const ALIASES = {
   synthetic_answers: ["synthetic_answers", "syn_ans"],
   caption: ["caption"],
   captions: ["captions"],
+  answerable: ["answerable"],
   group: ["group", "dataset"],
   label: ["label", "human_score"],
   labels: ["labels", "annotations"],

@@ -85,7 +85,7 @@ export class FileView {
       else if (found[field][0] !== select.value) found[field] = [select.value];
     }
     for (const field of ["references", "prediction"]) {
-      if (!found[field].length) throw new Error(`choose the column that contains the ${field}`);
+      if (!found[field].length && !(field === "references" && found.answerable.length)) throw new Error(`choose the column that contains the ${field}`);
     }
     return found;
   }

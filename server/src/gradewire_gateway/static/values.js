@@ -28,6 +28,16 @@ function numberText(value, at) {
   return value.toFixed(Math.min(100, Math.max(0, places - Number(exponent))));
 }
 
+const TRUTH = new Map([["true", true], ["yes", true], ["1", true], ["1.0", true], ["false", false], ["no", false], ["0", false], ["0.0", false]]);
+
+/** Returns a truth value, which may be a string or a number; null if the value is missing. */
+export function truthOf(value, at) {
+  if (value === null || value === undefined || value === "") return null;
+  const found = TRUTH.get(String(value).trim().toLowerCase());
+  if (found === undefined) throw new UnreadableValueError(`${at} is ${JSON.stringify(value).slice(0, 40)}: give true or false`);
+  return found;
+}
+
 /** Returns the texts in a value of references; null if the value is missing. */
 export function textsOf(value, at) {
   if (value === null || value === undefined) return null;
@@ -95,6 +105,10 @@ export function itemOf(fields, columns, index) {
     const read = LISTS.includes(field) ? textsOf(value, column) : textOf(value, column);
     if (read !== null && !(LISTS.includes(field) && read.length === 1 && read[0] === "")) item[field] = read;
   }
+  const [answerableColumn, answerable] = first("answerable");
+  const truth = truthOf(answerable, answerableColumn);
+  if (truth !== null) item.answerable = truth;
+  if (truth === false && item.references === undefined) item.references = []; // the question has no answer
   for (const field of ["references", "prediction"]) {
     if (item[field] === undefined) throw new UnreadableValueError(`has no ${field}${columns[field].length ? ` (column ${columns[field][0]})` : ""}`);
   }

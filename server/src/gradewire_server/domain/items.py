@@ -33,7 +33,8 @@ class Item:
         question: The question, possibly empty.
         references: The correct answers. If a reference is blank, metrics return INVALID_INPUT. Empty if the question
             is not answerable.
-        prediction: The answer to grade. If the answer is blank, metrics return EMPTY_PREDICTION.
+        prediction: The answer to grade. If the answer is blank, metrics return EMPTY_PREDICTION, unless the question is
+            not answerable.
         synthetic_answers: A sentence for each reference, or no sentences at all.
         captions: Descriptions of the images, not blank.
         group: A label for summaries.
