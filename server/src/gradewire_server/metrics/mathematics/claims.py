@@ -25,7 +25,9 @@ _SPAN: Final = re.compile(
     r"\$\$?([^$]{1,600})\$\$?|\\\(([^\n]{1,600}?)\\\)|\\\[(.{1,600}?)\\\]|`([^`\n]{1,600})`", re.DOTALL
 )
 BOX: Final = re.compile(r"\\(?:boxed|fbox)\s{0,3}\{")
-_DERIVED: Final = re.compile(r"⇒|⟹|=>|\\implies|\\Rightarrow|\\therefore|∴|->|→")
+_DERIVED: Final = re.compile(
+    r"⇒|⟹|⇔|⟺|<?=>|\\implies|\\iff|\\(?:Long)?(?:Left)?[Rr]ightarrow(?![a-z])|\\therefore|∴|->|→"
+)
 _UNIT_BEHIND: Final = re.compile(
     r"(?<=[\d)}π]) ?(?:%|°|[^\W\d_]{1,12}(?:\^\(?-?\d\)?)?(?:[/*][^\W\d_]{1,6}(?:\^\(?-?\d\)?)?)?)\Z"
 )
@@ -34,7 +36,9 @@ _SPANISH: Final = re.compile(
 )
 _ONE_LETTER: Final = re.compile(r"(?<=[\w)}$]) ([yeou]) (?=[-−+($\\\d]|[a-z](?:_?\d)? ?=)")
 _FOREIGN: Final = re.compile(_WORDS["foreign"], re.IGNORECASE)
-_DECIMAL_COMMA: Final = re.compile(r"([\[\](){}][^\[\](){};]*[\[\](){}])|(?<=\d),(?!\d{3}(?!\d))(?=\d)")
+_DECIMAL_COMMA: Final = re.compile(
+    r"([\[\](){}][^\[\](){};]*[\[\](){}])|(?<=\d),(?!\d{3}(?![\d…]|\.\.))(?=\d|\\overline|\(\d+\))"
+)
 _TRAILING: Final = re.compile(
     r"(?<=[\w)}\]$])(?: (?!(?:hundred|thousand|million|billion|trillion|percent|dozen|or|and|but|not|nor|more"
     r"|less|fewer|if|for|when|unless|except|mod|minus|plus|times|to|than|solutions?"

@@ -47,8 +47,16 @@ _MAX_CLAIMS: Final = 20
 _INTERVAL: Final = re.compile(_WORDS["interval"], re.IGNORECASE)
 _POINT: Final = re.compile(_WORDS["point"], re.IGNORECASE)
 _ORDER: Final = re.compile(_WORDS["order"], re.IGNORECASE)
-_EXACT: Final = re.compile(r"\bexact(?:ly)?\b", re.IGNORECASE)
-_DIRECTION: Final = re.compile(r"\bdirection|\bparallel to|\bnormal vector|\beigenvector", re.IGNORECASE)
+_EXACT: Final = re.compile(r"\bexact(?:ly|e|a)?\b|\bexakt", re.IGNORECASE)
+_DIRECTION: Final = re.compile(
+    r"\bdirection|\bparallel to|\bnormal vector|\beigenvector|\b(?:richtungs|normalen|eigen)vektor"
+    r"|\bvecteur (?:directeur|normal)|\bvector (?:director|normal)",
+    re.IGNORECASE,
+)
+_UNIT_VECTOR: Final = re.compile(
+    r"\bunit (?:\w+ )?vector|\bunit normal|\bnormali[sz]|\beinheitsvektor|\bnormiert|\bunitaire|\bunitario",
+    re.IGNORECASE,
+)
 _BASE: Final = re.compile(
     r"\b(?:base|basis|Basis)[ -](\d{1,2}|two|eight|ten|sixteen)\b|\b(binary|octal|hex(?:adecimal)?)\b"
 )
@@ -210,7 +218,7 @@ def style_of(question: str) -> Style:
         point=_POINT.search(begin) is not None,
         ordered=_ORDER.search(begin) is not None,
         exact=_EXACT.search(begin) is not None,
-        direction=_DIRECTION.search(begin) is not None,
+        direction=_DIRECTION.search(begin) is not None and _UNIT_VECTOR.search(begin) is None,
         base=_BASES.get(name) or int(name or 0),
         names=tuple(_VARIABLE.findall(begin)),
     )
@@ -257,7 +265,7 @@ def _identity(claim: str, wanted: MathObject) -> Matrix | None:
     found = _IDENTITY.fullmatch((notation(claim) or "").strip(" .")) if isinstance(wanted, Matrix) else None
     if found is None or not isinstance(wanted, Matrix):
         return None
-    factor, size = found[1] or "1", range(len(wanted.rows))
+    factor, size = f"{found[1]}1" if found[1] in {"", "-"} else found[1], range(len(wanted.rows))
     cells = [[expression(factor if row == column else "0") for column in size] for row in size]
     return Matrix(tuple(tuple(cell for cell in row if cell is not None) for row in cells))
 

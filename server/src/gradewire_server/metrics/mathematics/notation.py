@@ -44,7 +44,9 @@ _DIFFERENCE: Final = re.compile(r"(?<=[ℝR})\]]) ?\\ ?(?=\\?\{)")
 _DEGREES: Final = re.compile(r"\^(?:\(°\)|°)")
 _PERIOD: Final = re.compile(r"overline\((\d)\)(\d*)overline\((\d)\)")
 _SPOKEN: Final = tuple((re.compile(pattern, re.IGNORECASE), sign) for pattern, sign in _WORDS["spoken"].items())
-_SPEAKS: Final = re.compile(r"\b(?:root|log|squared|cubed|times|divided|out of|plus|minus)\b", re.IGNORECASE)
+_SPEAKS: Final = re.compile(
+    r"\b(?:root|log|squared|cubed|times|divided|out of|plus|minus|repeat|recur|p[eé]riod)", re.IGNORECASE
+)
 _BLANKS: Final = re.compile(r"\s+")
 _WITH_LATEX: Final = frozenset("\\{")
 

@@ -172,8 +172,8 @@ class Assignment:
 
     @property
     def variable(self) -> str:
-        """The bound variable of a function: "t" for "f(t)"; may be empty."""
-        inside = self.left[:-1].partition("(")[2] if self.left.endswith(")") else ""
+        """The bound variable of a function: "t" for "f(t)" and "f(g(t))"; may be empty."""
+        inside = self.left.rstrip(")").rpartition("(")[2] if self.left.endswith(")") else ""
         return inside if len(inside) == 1 and inside.isalpha() else ""
 
 

@@ -33,7 +33,10 @@ _HALF: Final = re.compile(
     r"|ℝ(?:\^|_)?\(?([+-])\)?)",
     re.IGNORECASE,
 )
-_PARITY: Final = re.compile(r"(?:the |all )*(?:(even)|odd) (?:integers|numbers)\Z", re.IGNORECASE)
+_PARITY: Final = re.compile(
+    r"(?:the |all |alle |les |tous |los |todos )*(?:(even|geraden?)|odd|ungeraden?) (?:integers|(?:ganzen? )?zahlen|numbers)\Z"
+    r"|(?:les |tous |los |todos )*(?:entiers|nombres|enteros|números) (?:(pairs|pares)|impairs|impares)\Z",
+    re.IGNORECASE)
 _BASED: Final = re.compile(
     r"(?:(?P<prefix>0[xX][0-9a-fA-F]{1,32}|0[bB][01]{1,64}|0[oO][0-7]{1,32})"
     r"|\(?(?P<digits>[0-9A-Fa-f ]{1,64}?)\)?(?:_\(?(?P<index>\d{1,2}|[a-z]{3,7})\)?"
@@ -83,7 +86,7 @@ def _multiples(text: str) -> Family | None:
         if factor is not None and name is not None and not factor.names:
             member = factor.times(name)
     elif (found := _PARITY.match(text)) is not None:
-        member = expression("2k" if found[1] else "2k+1")
+        member = expression("2k" if found[1] or found[2] else "2k+1")
     return None if member is None else Family((member,), "k")
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -27,6 +28,10 @@ _MAX_CHARACTERS: Final = 600
 _MAX_MEMBERS: Final = 64
 _MAX_DEPTH: Final = 6
 
+_INTERVALS: Final = re.compile(
+    r"(?:^|(?<=[∪∩∖∈=({, U])) ?([\[\]])[^\[\]()]{1,60}[;,][^\[\]()]{1,60}([\[\]])(?= ?(?:\Z|[∪∩∖)},.U]| [^\W\d_]))"
+)
+"""Intervals such as "]-∞; 2]" and "[2; 5[", whose brackets do not pair."""
 _OPENERS: Final = frozenset("([{⟨⌊⌈")
 _CLOSERS: Final = frozenset(")]}⟩⌋⌉")
 _SIGNS: Final = re.compile(r"<=|>=|!=|==|=|<|>|≤|≥|≠|≈")
@@ -57,21 +62,24 @@ _FROM_TO: Final = re.compile(
     r"(inclusive|included)|(?:both )?(?:ends? |endpoints? )?(?:exclusive|excluded))\Z",
     re.IGNORECASE,
 )
-_FORM: Final = re.compile(r"(?:all |the )*(?:integers|numbers) (?:of|in) the form (.{1,60})\Z", re.IGNORECASE)
-_MODULO: Final = re.compile(r"(?:\w ?)?= ?(-?\d{1,9}) ?\(? ?mod ?\(?(\d{1,9})\)?\)?\Z")
+_FORM: Final = re.compile(_WORDS["form"], re.IGNORECASE)
+_MODULO: Final = re.compile(r"(?:\w ?)?= ?([^=]{1,20}?) ?\(? ?mod(?:ulo)? ?\(?([^=()]{1,20})\)?\)?\Z")
 _DIFFERENCE: Final = re.compile(r" ?∖ ?| except(?: at| for)? ")
 _POINT: Final = re.compile(r"\A[A-Z]'? ?(?=\()")
 _OPERATORS: Final = frozenset("∑∏∫")
-_SCALED: Final = re.compile(r"([^=\[\]]{1,80}?) ?\*? ?(matrix\[[^\[\]]*\])")
+_SCALED: Final = re.compile(r"([^=\[\]]{1,80}?) ?\*? ?(\(?matrix\[[^\[\]]*\]\)?|[\[(](?:.*[,;].*)[\])])")
+_PROGRAM: Final = re.compile(r"(?:(?:np|numpy|sp|sympy|torch)\.)?(?:array|[mM]atrix|tensor|Vector)\((.*)\)\Z")
 _DIAGONAL: Final = re.compile(r"diag ?\(([^()]{1,80}(?:,[^()]{1,80}){1,7})\)")
 _SPACED: Final = re.compile(r"-?[\w.()/π√^*]+(?: +-?[\w.()/π√^*]+)+")
 _DECIMAL_COMMA: Final = re.compile(r"(?<=\d),(?=\d)")
 _SPOKEN_SIGNS: Final = {
     words.strip(): sign for sign, phrases in _WORDS["relations"].items() for words in phrases.split(";")
 }
+_RELATIVE: Final = re.compile(r" ?,? (?:die|der|das|qui|que|that|which) +(?=[<>≤≥≠])")
+_BEHIND_RELATION: Final = re.compile(r" (?:sein|sind|ist|are)\.?\Z")
 _SPOKEN_ELSEWHERE: Final = "|".join(words for words in _SPOKEN_SIGNS if not words[0].isascii())
 _SPOKEN: Final = re.compile(
-    r"(?<![^\W\d_])(?:(?:must|has to|have to|should|needs to|may|can) (?=be ))?(?:(?:is|are|be) (?=no |not ))?"
+    rf"(?<![^\\W\\d_])(?:(?:{_WORDS['modal']}) )*"
     f"({'|'.join(sorted(_SPOKEN_SIGNS, key=len, reverse=True))})(?![^\\W\\d_])"
     f"|(?<=[a-z]) ?({_SPOKEN_ELSEWHERE})"
 )
@@ -81,13 +89,15 @@ def top_level(text: str, separator: re.Pattern[str]) -> list[str]:
     """Split a text at a pattern, except inside brackets. "[0,1)" and "]0,1[" are brackets too."""
     depths = []
     depth = 0
-    for sign in text:
-        if sign in _OPENERS:
+    ends = {found.start(side): side for found in _INTERVALS.finditer(text) for side in (1, 2)} if "]" in text else {}
+    for at, sign in enumerate(text):
+        side = ends.get(at, 0)
+        if side == 1 or (sign in _OPENERS and not side):
             depth += 1
             depths.append(depth)
         else:
             depths.append(depth)
-            depth -= sign in _CLOSERS
+            depth -= side == 2 or sign in _CLOSERS
     pieces: list[str] = []
     start = 0
     for found in separator.finditer(text):
@@ -149,6 +159,8 @@ class _Reader:
     def _sentence(self, text: str) -> MathObject | None:
         """Read "all x with x > 3", "x ∈ (0, 1)", "x is greater than 3", and "M(1; 8)"."""
         spoken = _SPOKEN.sub(lambda found: f" {_SPOKEN_SIGNS[found[1] or found[2]]} ", text)
+        if spoken != text:
+            spoken = _BEHIND_RELATION.sub("", _RELATIVE.sub(" ", spoken))
         if (leading := _LEADING.match(spoken)) is not None and leading.end() < len(spoken):
             spoken = spoken[leading.end() :]
         spoken = _DOMAIN.sub("", spoken)
@@ -168,7 +180,7 @@ class _Reader:
         if (form := _FORM.match(text)) is not None:
             return as_family(self.read(form[1]), "")
         if (modulo := _MODULO.match(text)) is not None:
-            return as_family(expression(f"{modulo[2]}k + {modulo[1]}"), "k")
+            return as_family(expression(f"({modulo[2]})*k + {modulo[1]}"), "k")
         return None
 
     def _qualified(self, text: str) -> MathObject | None:
@@ -195,8 +207,10 @@ class _Reader:
 
     def _matrix(self, text: str) -> MathObject | None:
         inner = text
-        if (scaled := _SCALED.fullmatch(text)) is not None:
-            return self._scaled(scaled[1], scaled[2])
+        if (program := _PROGRAM.match(text)) is not None:
+            return self.read(program[1])
+        if (scaled := _SCALED.fullmatch(text)) is not None and (found := self._scaled(scaled[1], scaled[2])):
+            return found
         while inner.startswith("(matrix[") and inner.endswith("])"):
             inner = inner[1:-1]
         rows: list[list[str]]
@@ -218,9 +232,20 @@ class _Reader:
             return None
         return Matrix(tuple(tuple(cell for cell in row if cell is not None) for row in cells))
 
-    def _scaled(self, factor: str, matrix: str) -> Matrix | None:
-        number, found = expression(factor), self._matrix(matrix)
-        if number is None or not isinstance(found, Matrix):
+    def _scaled(self, factor: str, text: str) -> MathObject | None:
+        """Return a matrix or a vector, multiplied by a number; before a vector, the factor has no names."""
+        number = expression("-1" if factor.strip() == "-" else factor)
+        if number is None or not _encloses(text[text.find("[") :] if text.startswith("matrix") else text):
+            return None
+        found = self._matrix(text)
+        if isinstance(found, Collection) or (found is None and not number.names):
+            found = self._bracketed(text)
+        if isinstance(found, Collection) and found.opener in "([⟨":
+            entries = [each for each in found.members if isinstance(each, Expression) and not each.infinite]
+            return None if len(entries) < len(found.members) else replace(
+                found, members=tuple(number.times(each) for each in entries)
+            )
+        if not isinstance(found, Matrix):
             return None
         return Matrix(tuple(tuple(number.times(cell) for cell in row) for row in found.rows))
 
@@ -435,6 +460,7 @@ def _ray(sign: str, bound: Expression, name: str) -> RealSet | None:
 
 _NAME: Final = re.compile(r"[A-Za-z\u0391-\u03c9]'{0,3}(?:_\(?[\w, ]{1,12}\)?)?")
 _DEFINED: Final = re.compile(
+    r"[A-Za-z] ?\([A-Za-z] ?\([^()=]{1,10}\)\)|\(?[A-Za-z] ?° ?[A-Za-z]\)? ?\([^()=]{1,10}\)|"
     r"[A-Za-z\u0391-\u03c9]'{0,3}(?:\^\(-?\w{1,3}\))?(?:_\(?\w{1,6}\)?)?(?:\^\(-?\w{1,3}\))? ?\([^()=]{1,40}\)"
     r"|\(?\(?d\w?\)?/\(?d\w\)?\)?(?: ?\w)?|\(\(d\w?\)/\(d\w\)\)|[A-Za-z]'{1,3}"
 )
