@@ -1,11 +1,12 @@
 """Find the claims in an answer that may be its final one, and read them."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from gradewire_server.metrics.mathematics.expressions import Expression
 from gradewire_server.metrics.mathematics.notation import notation
-from gradewire_server.metrics.mathematics.objects import MathObject
+from gradewire_server.metrics.mathematics.objects import Assignment, Collection, MathObject
 from gradewire_server.metrics.mathematics.reading import read_object
 from gradewire_server.metrics.values.reading import DENIES
 from gradewire_server.metrics.values.tokens import VOCABULARY
@@ -26,7 +27,7 @@ _SPAN: Final = re.compile(
 )
 BOX: Final = re.compile(r"\\(?:boxed|fbox)\s{0,3}\{")
 _DERIVED: Final = re.compile(
-    r"⇒|⟹|⇔|⟺|<?=>|\\implies|\\iff|\\(?:Long)?(?:Left)?[Rr]ightarrow(?![a-z])|\\therefore|∴|->|→"
+    r"⇒|⟹|⇔|⟺|<?=>|\\implies|\\iff|\\(?:Long)?(?:[Ll]eft)?[Rr]ightarrow(?![a-z])|\\therefore|∴|->|→"
 )
 _UNIT_BEHIND: Final = re.compile(
     r"(?<=[\d)}π]) ?(?:%|°|[^\W\d_]{1,12}(?:\^\(?-?\d\)?)?(?:[/*][^\W\d_]{1,6}(?:\^\(?-?\d\)?)?)?)\Z"
@@ -53,6 +54,15 @@ _REMARK: Final = re.compile(
     r"|[,;:] (?=\d+ [^\W\d_]{3}|[^\W\d_]{4})",
     re.IGNORECASE,
 )
+_LABEL: Final = re.compile(r"([^\W\d_]{1,24}(?:[ -][^\W\d_]{2,24}){0,2}) ?(?:=|:| ) ?(.{1,80})")
+_LIST: Final = re.compile(r"[,;] ?(?:and |und |et |y )?(?=[$^\W\d_]*[^\W\d_])| (?:and|und|et|y|e) ")
+_BETWEEN: Final = re.compile(_WORDS["between"], re.IGNORECASE)
+_CLAUSE: Final = re.compile(r"[,;.] (?=[^\W\d_])|; ?| (?:and|und|et|y|or|oder|ou)(?= |\Z)|\Z")
+_COUNTED: Final = re.compile(r" (?:years?(?: old)?|old|jahren?(?: alt)?|alt|ans|años)\Z", re.IGNORECASE)
+_ASIDE: Final = re.compile(r" ?\([^()=]{0,40}[^\W\d_]{3}[^()=]{0,40}\)")
+_EITHER: Final = re.compile(r"\b(?:either|both|entweder|sowohl|soit) ", re.IGNORECASE)
+_CASE: Final = re.compile(r"[;.] (?=[^\W\d_])|, (?:and )?(?=[^\W\d_]{2,})| (?:or|oder|ou) ")
+_MAX_LABELS: Final = 6
 _CLAIMS: Final = re.compile(r"[=≈<>∈]|\b(?:is|are|get|gives)\b")
 _NOT: Final = re.compile(r"\s*(?:not|nicht)\s+", re.IGNORECASE)
 _OTHERWISE: Final = re.compile(r"\b(?:otherwise|else|sonst|sinon)\b", re.IGNORECASE)
@@ -103,6 +113,69 @@ def said_in(claim: str) -> MathObject | None:
             return found
     bare = _TRAILING.sub("", claim)
     return read(bare) if bare != claim else None
+
+
+def labelled(reference: str) -> dict[str, Expression] | None:
+    """Return the values that a reference gives to names: "a = 3, b = 4", "mean 5, median 3"; None for other texts."""
+    pieces = [_LABEL.fullmatch(piece.strip(" .$")) for piece in _LIST.split(reference)]
+    values: dict[str, Expression] = {}
+    for piece in pieces:
+        found = None if piece is None else read(piece[2].strip("$ "))
+        if piece is None or not isinstance(found, Expression) or found.names or found.infinite:
+            return None
+        if len(piece[1]) < 3 and not re.match(r"\S+ ?[=:]", piece[0]):
+            return None
+        values[piece[1].casefold()] = found
+    return values if 1 < len(values) == len(pieces) <= _MAX_LABELS else None
+
+
+def concludes(question: str, claim: str) -> bool:
+    """Return True if a claim has work before a word such as "hence"; "also" is such a word only in German."""
+    words = [found[0].lower() for found in _CONCLUDES.finditer(claim)]
+    return any(word.strip(" :,") != "also" for word in words) or (bool(words) and _FOREIGN.search(question) is not None)
+
+
+def labels_in(answer: str, names: Iterable[str]) -> dict[str, MathObject]:
+    """Return the last values that an answer gives to names, such as 3 for "the median is 3"."""
+    places = [
+        (found.start(), found.end(), name)
+        for name in names
+        for found in re.finditer(
+            rf"(?<![\w\\])(?<![-+*/^])(?<![-+*/^] ){re.escape(name)}" + (r"(?= ?[=:]| ist? )" if len(name) < 3 else r"(?!\w)"), answer, re.IGNORECASE
+        )
+    ]
+    places.sort()
+    values: dict[str, MathObject] = {}
+    for at, (_, begin, name) in enumerate(places):
+        end = places[at + 1][0] if at + 1 < len(places) else len(answer)
+        if (value := _value_behind(answer[begin:end])) is not None:
+            values[name] = value
+    return values
+
+
+def _value_behind(text: str) -> MathObject | None:
+    """Return the value behind a name, up to the end of the clause."""
+    clause = _CLAUSE.split(text, maxsplit=1)[0].strip(" .,;$")
+    begin = _BETWEEN.match(clause)
+    if begin is None:
+        return None
+    value = _COUNTED.sub("", clause[begin.end() :].rpartition("=")[2].strip(" $"))
+    found = read(value)
+    return found if isinstance(found, Expression) and not found.names else None
+
+
+def cases_in(answer: str) -> Collection | None:
+    """Return the values that the clauses of an answer's end claim, one each, as a list; None for fewer than two."""
+    if DENIES.search(answer) is not None:
+        return None
+    text = _EITHER.sub("", _ASIDE.sub("", answer[-MAX_CLAIM:].strip(" .")))
+    values = []
+    for clause in _CASE.split(text)[:_MAX_TAILS]:
+        claims = (read(tail) for tail in _tails(clause))
+        found = next((each.value if isinstance(each, Assignment) else each for each in claims if each is not None), None)
+        if isinstance(found, Expression) and not found.names:
+            values.append(found)
+    return Collection(",", tuple(values)) if len(values) > 1 else None
 
 
 def claims_of(answer: str) -> Iterator[tuple[str, bool]]:

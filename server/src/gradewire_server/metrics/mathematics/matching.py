@@ -12,7 +12,11 @@ from gradewire_server.metrics.mathematics.claims import (
     MAX_ANSWER,
     MAX_CLAIM,
     UNITS,
+    cases_in,
     claims_of,
+    concludes,
+    labelled,
+    labels_in,
     localized,
     read,
     said_in,
@@ -36,7 +40,7 @@ from gradewire_server.metrics.mathematics.objects import (
 from gradewire_server.metrics.mathematics.parsing import expression
 from gradewire_server.metrics.mathematics.reading import read_object
 from gradewire_server.metrics.mathematics.values import size_of
-from gradewire_server.metrics.values.reading import Kind, Outcome
+from gradewire_server.metrics.values.reading import DENIES, Kind, Outcome
 from gradewire_server.metrics.values.tokens import VOCABULARY
 from gradewire_server.metrics.values.units import SYMBOLS
 
@@ -123,6 +127,8 @@ def compare_objects(question: str, reference: str, answer: str) -> tuple[Kind, O
     wanted = _reference(question, reference)
     if (wanted is None or _is_single(wanted)) and (hedged := _hedged(reference, answer)) is not None:
         return hedged
+    if (named := _named(question, reference, answer, wanted)) is not None:
+        return named
     if wanted is None or (_is_single(wanted) and not _may_be_formula(reference, wanted, answer)):
         return None
     kind = _KINDS.get(type(wanted), Kind.EXPRESSION)
@@ -132,9 +138,36 @@ def compare_objects(question: str, reference: str, answer: str) -> tuple[Kind, O
         if found is None:
             continue
         outcome = Outcome.CONTRADICTED if denied else found
-        if denied or found is Outcome.FOUND or not isinstance(said_in(claim), Expression):
+        is_last = not isinstance(said_in(claim), Expression) and not concludes(question, claim)
+        if denied or found is Outcome.FOUND or is_last:
             break
+    if outcome is not Outcome.FOUND and _has_cases(question, wanted, answer):
+        outcome = Outcome.FOUND
     return None if _is_left_to_quantities(reference, wanted, answer, outcome) else (kind, outcome)
+
+
+def _named(question: str, reference: str, answer: str, wanted: MathObject | None) -> tuple[Kind, Outcome] | None:
+    """Compare the values of names, such as "mean = 5, median = 3", in any order and with work before them.
+
+    If the reference is an object, only FOUND counts.
+    """
+    values = labelled(reference)
+    said = labels_in(answer[-MAX_ANSWER:], values) if values is not None else {}
+    if values is None or len(said) < len(values) or DENIES.search(answer) is not None:
+        return None
+    style = style_of(question)
+    if all(same(value, said[name], style) for name, value in values.items()):
+        return Kind.LIST, Outcome.FOUND
+    return (Kind.LIST, Outcome.CONTRADICTED) if wanted is None else None
+
+
+def _has_cases(question: str, wanted: MathObject, answer: str) -> bool:
+    """Return True if the clauses of an answer claim the members of a list, one each."""
+    members = wanted.value if isinstance(wanted, Assignment) else wanted
+    if not isinstance(members, Collection) or members.opener not in {",", "{"}:
+        return False
+    cases = cases_in(answer)
+    return cases is not None and same(members, cases, style_of(question))
 
 
 def _is_single(wanted: MathObject) -> bool:

@@ -52,7 +52,7 @@ _QUALIFIER: Final = re.compile(_WORDS["qualifier"], re.IGNORECASE)
 _DOMAIN: Final = re.compile(r"\A([A-Za-zα-ω](?:_\(?\w\)?)?) ?∈ ?(?=[\[\](ℝ{∅])")
 _LEADING: Final = re.compile(
     r"\A(?:all|alle|tous les|todos los|the|any|every|each|those|real|numbers?|values|points?|of|[a-z] with"
-    r"|such that|with|where|vector|matrix|set|interval|range|domain|solutions?|if and only if|:| )+(?![^\W\d_]|\[)",
+    r"|such that|with|where|either|both|entweder|soit|vector|matrix|set|interval|range|domain|solutions?|if and only if|:| )+(?![^\W\d_]|\[)",
     re.IGNORECASE,
 )
 _TRANSPOSED: Final = re.compile(r"(?<=[\d\w][)\]])\^\(?(?:T|⊤|t)\)?\Z")
@@ -67,7 +67,7 @@ _MODULO: Final = re.compile(r"(?:\w ?)?= ?([^=]{1,20}?) ?\(? ?mod(?:ulo)? ?\(?([
 _DIFFERENCE: Final = re.compile(r" ?∖ ?| except(?: at| for)? ")
 _POINT: Final = re.compile(r"\A[A-Z]'? ?(?=\()")
 _OPERATORS: Final = frozenset("∑∏∫")
-_SCALED: Final = re.compile(r"([^=\[\]]{1,80}?) ?\*? ?(\(?matrix\[[^\[\]]*\]\)?|[\[(](?:.*[,;].*)[\])])")
+_SCALED: Final = re.compile(r"([^=\[\]]{1,80}?) ?\*? ?(\(?matrix\[[^\[\]]*\]\)?)")
 _PROGRAM: Final = re.compile(r"(?:(?:np|numpy|sp|sympy|torch)\.)?(?:array|[mM]atrix|tensor|Vector)\((.*)\)\Z")
 _DIAGONAL: Final = re.compile(r"diag ?\(([^()]{1,80}(?:,[^()]{1,80}){1,7})\)")
 _SPACED: Final = re.compile(r"-?[\w.()/π√^*]+(?: +-?[\w.()/π√^*]+)+")
@@ -79,7 +79,7 @@ _RELATIVE: Final = re.compile(r" ?,? (?:die|der|das|qui|que|that|which) +(?=[<>�
 _BEHIND_RELATION: Final = re.compile(r" (?:sein|sind|ist|are)\.?\Z")
 _SPOKEN_ELSEWHERE: Final = "|".join(words for words in _SPOKEN_SIGNS if not words[0].isascii())
 _SPOKEN: Final = re.compile(
-    rf"(?<![^\\W\\d_])(?:(?:{_WORDS['modal']}) )*"
+    rf"(?<![^\W\d_])(?:(?:{_WORDS['modal']}) )*"
     f"({'|'.join(sorted(_SPOKEN_SIGNS, key=len, reverse=True))})(?![^\\W\\d_])"
     f"|(?<=[a-z]) ?({_SPOKEN_ELSEWHERE})"
 )
@@ -209,7 +209,9 @@ class _Reader:
         inner = text
         if (program := _PROGRAM.match(text)) is not None:
             return self.read(program[1])
-        if (scaled := _SCALED.fullmatch(text)) is not None and (found := self._scaled(scaled[1], scaled[2])):
+        if (scaled := _SCALED.fullmatch(text)) is not None:
+            return self._scaled(scaled[1], scaled[2])
+        if 0 < (begin := _last_bracket(text)) and (found := self._scaled(text[:begin], text[begin:])) is not None:
             return found
         while inner.startswith("(matrix[") and inner.endswith("])"):
             inner = inner[1:-1]
@@ -234,17 +236,17 @@ class _Reader:
 
     def _scaled(self, factor: str, text: str) -> MathObject | None:
         """Return a matrix or a vector, multiplied by a number; before a vector, the factor has no names."""
-        number = expression("-1" if factor.strip() == "-" else factor)
-        if number is None or not _encloses(text[text.find("[") :] if text.startswith("matrix") else text):
+        factor = factor.strip(" *")
+        number = expression("-1" if factor == "-" else factor)
+        if number is None:
             return None
         found = self._matrix(text)
         if isinstance(found, Collection) or (found is None and not number.names):
             found = self._bracketed(text)
         if isinstance(found, Collection) and found.opener in "([⟨":
             entries = [each for each in found.members if isinstance(each, Expression) and not each.infinite]
-            return None if len(entries) < len(found.members) else replace(
-                found, members=tuple(number.times(each) for each in entries)
-            )
+            scaled = tuple(number.times(each) for each in entries)
+            return replace(found, members=scaled) if len(scaled) == len(found.members) else None
         if not isinstance(found, Matrix):
             return None
         return Matrix(tuple(tuple(number.times(cell) for cell in row) for row in found.rows))
@@ -392,6 +394,16 @@ def _member(reader: _Reader, text: str) -> MathObject | None:
     if text.strip() in {"…", "..."}:
         return Opaque("…")
     return reader.read(text)
+
+
+def _last_bracket(text: str) -> int:
+    """Return the position of the bracket that closes at a text's end and has a comma or semicolon, or -1."""
+    depth = 0
+    for at in range(len(text) - 1, -1, -1) if text[-1] in ")]" else ():
+        depth += (text[at] in _CLOSERS) - (text[at] in _OPENERS)
+        if not depth:
+            return at if {",", ";"} & set(text[at:]) else -1
+    return -1
 
 
 def _is_spaced(inside: str) -> bool:
