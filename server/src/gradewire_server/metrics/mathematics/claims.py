@@ -172,7 +172,9 @@ def cases_in(answer: str) -> Collection | None:
     values = []
     for clause in _CASE.split(text)[:_MAX_TAILS]:
         claims = (read(tail) for tail in _tails(clause))
-        found = next((each.value if isinstance(each, Assignment) else each for each in claims if each is not None), None)
+        found = next((each for each in claims if each is not None), None)
+        if isinstance(found, Assignment) and "(" not in found.left:
+            found = found.value
         if isinstance(found, Expression) and not found.names:
             values.append(found)
     return Collection(",", tuple(values)) if len(values) > 1 else None

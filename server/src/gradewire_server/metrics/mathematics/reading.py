@@ -67,7 +67,7 @@ _MODULO: Final = re.compile(r"(?:\w ?)?= ?([^=]{1,20}?) ?\(? ?mod(?:ulo)? ?\(?([
 _DIFFERENCE: Final = re.compile(r" ?∖ ?| except(?: at| for)? ")
 _POINT: Final = re.compile(r"\A[A-Z]'? ?(?=\()")
 _OPERATORS: Final = frozenset("∑∏∫")
-_SCALED: Final = re.compile(r"([^=\[\]]{1,80}?) ?\*? ?(\(?matrix\[[^\[\]]*\]\)?)")
+_SCALED: Final = re.compile(r"([^=\[\]]{1,80}?) ?\*? ?(matrix\[[^\[\]]*\]|\(matrix\[[^\[\]]*\]\))")
 _PROGRAM: Final = re.compile(r"(?:(?:np|numpy|sp|sympy|torch)\.)?(?:array|[mM]atrix|tensor|Vector)\((.*)\)\Z")
 _DIAGONAL: Final = re.compile(r"diag ?\(([^()]{1,80}(?:,[^()]{1,80}){1,7})\)")
 _SPACED: Final = re.compile(r"-?[\w.()/π√^*]+(?: +-?[\w.()/π√^*]+)+")

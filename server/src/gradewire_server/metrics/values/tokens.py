@@ -64,6 +64,7 @@ _MIXED: Final = re.compile(r"(?<=\d)\s{0,3}\\[dt]?frac\{(\d{1,9})\}\{(\d{1,9})\}
 _DEGREE: Final = re.compile(r"\^\s{0,3}(?:\{\s{0,3}\\circ\s{0,3}\}|\\circ(?![A-Za-z])|\{\s{0,3}\u00b0\s{0,3}\})")
 _THIN_SPACE: Final = re.compile(r"(?<=\d)(?:\\[,;:! ]|\{,\}|~)(?=\d{3}(?!\d))")
 _UNDERSCORE: Final = re.compile(r"(?<=\d)_(?=\d{3}(?:_|(?!\w)))")
+_UNIT_EXPONENT: Final = re.compile(r"(?<=[^\W\d_]\})\^\{(\d)\}(?![\d.])")
 _EXPONENT: Final = re.compile(r"\^\{\s{0,3}([-+]?\d{1,4})\s{0,3}\}")
 _SIGN_SPACE: Final = re.compile(r"(?<=[-+])\\[,;:! ](?=\d)")
 _LATEX_COMMA: Final = re.compile(r"(?<=\d)\{([,.])\}(?=\d)")
@@ -98,6 +99,7 @@ def plain(text: str) -> str:
     if "_" in begin:
         begin = _UNDERSCORE.sub(",", begin)
     if "^{" in begin:
+        begin = _UNIT_EXPONENT.sub(r"^\1", begin)
         begin = _EXPONENT.sub(r"^(\1)", begin)
     if "{" in begin:
         begin = _LATEX_COMMA.sub(r"\1", _THIN_SPACE.sub(",", begin))
