@@ -51,7 +51,7 @@ _REASON: Final = re.compile(
 )
 _REMARK: Final = re.compile(
     r"[,;]? \(?(?:which|where|with|i\.e\.|(?:or,? )?equivalently|about|approximately|or about|≈|or approximately)\b"
-    r"|[,;:] (?=\d+ [^\W\d_]{3}|[^\W\d_]{4})",
+    r"|[,;:] (?=\d+ [^\W\d_]{3}|[^\W\d_]{4})|,? \(?(?:for|if|provided|für|pour|para|si) \$?[a-z] ?(?:≠|!=|\\neq?(?![a-z]))",
     re.IGNORECASE,
 )
 _LABEL: Final = re.compile(r"([^\W\d_]{1,24}(?:[ -][^\W\d_]{2,24}){0,2}) ?(?:=|:| ) ?(.{1,80})")
@@ -62,6 +62,7 @@ _COUNTED: Final = re.compile(r" (?:years?(?: old)?|old|jahren?(?: alt)?|alt|ans|
 _ASIDE: Final = re.compile(r" ?\([^()=]{0,40}[^\W\d_]{3}[^()=]{0,40}\)")
 _EITHER: Final = re.compile(r"\b(?:either|both|entweder|sowohl|soit) ", re.IGNORECASE)
 _CASE: Final = re.compile(r"[;.] (?=[^\W\d_])|, (?:and )?(?=[^\W\d_]{2,})| (?:or|oder|ou) ")
+_ORDERED: Final = re.compile(r"[<>≤≥]|\\[lg]eq?(?![a-z])")
 _MAX_LABELS: Final = 6
 _CLAIMS: Final = re.compile(r"[=≈<>∈]|\b(?:is|are|get|gives)\b")
 _NOT: Final = re.compile(r"\s*(?:not|nicht)\s+", re.IGNORECASE)
@@ -141,7 +142,7 @@ def labels_in(answer: str, names: Iterable[str]) -> dict[str, MathObject]:
         (found.start(), found.end(), name)
         for name in names
         for found in re.finditer(
-            rf"(?<![\w\\])(?<![-+*/^])(?<![-+*/^] ){re.escape(name)}" + (r"(?= ?[=:]| ist? )" if len(name) < 3 else r"(?!\w)"), answer, re.IGNORECASE
+            rf"(?<![\w\\])(?<![-+*/^])(?<![-+*/^] ){re.escape(name)}" + (r"(?= ?[=:]| (?:ist?|est?|vaut|vale) )" if len(name) < 3 else r"(?!\w)"), answer, re.IGNORECASE
         )
     ]
     places.sort()
@@ -202,6 +203,8 @@ def claims_of(answer: str) -> Iterator[tuple[str, bool]]:
             yield text[negation.end() :], True
         yield text, denies is not None and denies.start() < last.find(text[:20])
     spans = _formulas(last)
+    if _ORDERED.search(pieces := last.rpartition(" and ")[2]) is not None:
+        yield pieces, denies is not None
     if len(spans) > 1:
         yield ", ".join(spans), denies is not None
     for span in spans[-1:] or _formulas(tail)[-1:]:

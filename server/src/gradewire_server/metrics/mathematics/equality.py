@@ -130,7 +130,7 @@ def _mixed(reference: MathObject, answer: MathObject, style: Style, depth: int) 
     found: bool | None = None
     match reference, answer:
         case (Matrix(), Collection(members=[Collection(), *_])):
-            rows = [_entries(row) for row in answer.members]
+            rows = [row.members if isinstance(row, Collection) else None for row in answer.members]
             found = len(rows) == len(reference.rows) and all(
                 ours is not None and _in_order(theirs, ours, style, depth)
                 for theirs, ours in zip(reference.rows, rows, strict=True)
@@ -207,6 +207,7 @@ def _named(found: Collection) -> dict[str, MathObject] | None:
 
 
 def _collections(reference: Collection, answer: Collection, style: Style, depth: int) -> bool:
+    reference, answer = _only_tuple(reference), _only_tuple(answer)
     theirs, ours = _named(reference), _named(answer)
     if theirs is not None and ours is not None:
         return theirs.keys() == ours.keys() and all(same(theirs[name], ours[name], style, depth + 1) for name in theirs)
@@ -220,6 +221,12 @@ def _collections(reference: Collection, answer: Collection, style: Style, depth:
     if style.direction and (wanted_entries := _entries(reference)) and (said_entries := _entries(answer)):
         return len(wanted_entries) == len(said_entries) and _are_parallel(wanted_entries, said_entries)
     return _members(reference, answer, style, depth)
+
+
+def _only_tuple(found: Collection) -> Collection:
+    """Return the tuple of a set with nothing else, such as "{(2; -1)}"."""
+    only = found.members[0] if found.opener == "{" and len(found.members) == 1 else None
+    return only if isinstance(only, Collection) and only.opener in {"(", "⟨"} else found
 
 
 def _brackets_count(reference: Collection, answer: Collection, style: Style) -> bool:

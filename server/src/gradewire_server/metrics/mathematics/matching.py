@@ -45,6 +45,7 @@ from gradewire_server.metrics.values.tokens import VOCABULARY
 from gradewire_server.metrics.values.units import SYMBOLS
 
 _WORDS: Final = VOCABULARY["mathematics"]["questions"]
+_AND_PART: Final = re.compile(r"(?<=\d) and (?=\d+/\d|\$?\\[dt]?frac)")
 _MAX_HEDGE: Final = 200
 _MAX_CLAIMS: Final = 20
 
@@ -163,11 +164,15 @@ def _named(question: str, reference: str, answer: str, wanted: MathObject | None
 
 def _has_cases(question: str, wanted: MathObject, answer: str) -> bool:
     """Return True if the clauses of an answer claim the members of a list, one each."""
-    members = wanted.value if isinstance(wanted, Assignment) else wanted
+    members = _value(wanted)
     if not isinstance(members, Collection) or members.opener not in {",", "{"}:
         return False
     cases = cases_in(answer)
     return cases is not None and same(members, cases, style_of(question))
+
+
+def _value(found: MathObject) -> MathObject:
+    return found.value if isinstance(found, Assignment) else found
 
 
 def _is_single(wanted: MathObject) -> bool:
@@ -201,7 +206,10 @@ def _outcome(question: str, reference: str, wanted: MathObject, claim: str) -> O
     outcome = None
     # "24!" may be an exclamation, unless the reference is a factorial.
     exclaimed = claim.endswith("!") and "!" not in reference
-    for text in (claim, claim.rstrip(" !")) if exclaimed else (claim,):
+    texts = [claim, claim.rstrip(" !")] if exclaimed else [claim]
+    if isinstance(_value(wanted), Collection) and _AND_PART.search(claim):
+        texts.append(_AND_PART.sub(", ", claim))  # "3 and 1/2" may be two numbers
+    for text in texts:
         if isinstance(wanted, RealSet) and _has_other_name(wanted, said_in(text)):
             continue
         said = _digits(text, wanted, style) or _uncertain(text, wanted) or _identity(text, wanted) or said_in(text)

@@ -37,6 +37,7 @@ _CLOSERS: Final = frozenset(")]}⟩⌋⌉")
 _SIGNS: Final = re.compile(r"<=|>=|!=|==|=|<|>|≤|≥|≠|≈")
 _SIGN_NAMES: Final = {"<=": "≤", ">=": "≥", "!=": "≠", "==": "=", "≈": "="}
 _FLIPPED: Final = {"<": ">", ">": "<", "≤": "≥", "≥": "≤", "=": "=", "≠": "≠"}
+_FUNCTION: Final = re.compile(r"\A[fgh] ?\([a-z]\)\Z")
 _RAYS: Final = frozenset("<>≤≥≠")
 _AND: Final = re.compile(
     rf" ?(?:[,;]) ?(?:{_WORDS['and']})(?![^\W\d_]) ?| (?:{_WORDS['and']}) |&|(?<=[\d)]) ?[和及与、] ?"
@@ -49,7 +50,9 @@ _WITHOUT: Final = re.compile(
 )
 _WHOLE: Final = re.compile(_WORDS["integer"], re.IGNORECASE)
 _QUALIFIER: Final = re.compile(_WORDS["qualifier"], re.IGNORECASE)
-_DOMAIN: Final = re.compile(r"\A([A-Za-zα-ω](?:_\(?\w\)?)?) ?∈ ?(?=[\[\](ℝ{∅])")
+_DOMAIN: Final = re.compile(
+    r"\A[A-Za-z] ?∈ ?ℝ ?(?:[,:|]|and|with|mit|und|et|avec|con) ?(?=[A-Za-z] ?[<>≤≥≠])|\A([A-Za-zα-ω](?:_\(?\w\)?)?) ?∈ ?(?=[\[\](ℝ{∅])"
+)
 _LEADING: Final = re.compile(
     r"\A(?:all|alle|tous les|todos los|the|any|every|each|those|real|numbers?|values|points?|of|[a-z] with"
     r"|such that|with|where|either|both|entweder|soit|vector|matrix|set|interval|range|domain|solutions?|if and only if|:| )+(?![^\W\d_]|\[)",
@@ -62,10 +65,11 @@ _FROM_TO: Final = re.compile(
     r"(inclusive|included)|(?:both )?(?:ends? |endpoints? )?(?:exclusive|excluded))\Z",
     re.IGNORECASE,
 )
+_BETWEEN: Final = re.compile(_WORDS["between"], re.IGNORECASE)
 _FORM: Final = re.compile(_WORDS["form"], re.IGNORECASE)
-_MODULO: Final = re.compile(r"(?:\w ?)?= ?([^=]{1,20}?) ?\(? ?mod(?:ulo)? ?\(?([^=()]{1,20})\)?\)?\Z")
+_MODULO: Final = re.compile(r"(?:\w ?)?= ?([^=]{1,20}?) ?\(? ?mod(?:ulo)? ?[({]?([^=(){}]{1,20})[)}]?\)?\Z")
 _DIFFERENCE: Final = re.compile(r" ?∖ ?| except(?: at| for)? ")
-_POINT: Final = re.compile(r"\A[A-Z]'? ?(?=\()")
+_POINT: Final = re.compile(rf"\A(?:[A-Z]'?|{_WORDS['points']}) ?(?=\()")
 _OPERATORS: Final = frozenset("∑∏∫")
 _SCALED: Final = re.compile(r"([^=\[\]]{1,80}?) ?\*? ?(matrix\[[^\[\]]*\]|\(matrix\[[^\[\]]*\]\))")
 _PROGRAM: Final = re.compile(r"(?:(?:np|numpy|sp|sympy|torch)\.)?(?:array|[mM]atrix|tensor|Vector)\((.*)\)\Z")
@@ -177,6 +181,11 @@ class _Reader:
             brackets = "[]" if ends[3] else "()"
             found = self.read(f"{brackets[0]}{ends[1]}; {ends[2]}{brackets[1]}")
             return found.as_interval if isinstance(found, Collection) else None
+        if (between := _BETWEEN.match(text)) is not None:
+            brackets = "[]" if between[4] else "()"
+            found = self.read(f"{brackets[0]}{between[2]}; {between[3]}{brackets[1]}")
+            interval = found.as_interval if isinstance(found, Collection) else None
+            return None if interval is None else replace(interval, name=between[1])
         if (form := _FORM.match(text)) is not None:
             return as_family(self.read(form[1]), "")
         if (modulo := _MODULO.match(text)) is not None:
@@ -213,8 +222,8 @@ class _Reader:
             return self._scaled(scaled[1], scaled[2])
         if 0 < (begin := _last_bracket(text)) and (found := self._scaled(text[:begin], text[begin:])) is not None:
             return found
-        while inner.startswith("(matrix[") and inner.endswith("])"):
-            inner = inner[1:-1]
+        while inner.startswith(("(matrix[", "[matrix[")) and inner.endswith(("])", "]]")):
+            inner = inner[1:-1].strip()
         rows: list[list[str]]
         if inner.startswith("matrix[") and inner.endswith("]") and "matrix[" not in inner[1:]:
             rows = [top_level(row, _ANY_COMMA) for row in top_level(inner[len("matrix[") : -1], _SEMICOLON)]
@@ -320,6 +329,8 @@ class _Reader:
         if found[0][0] in {"≠", "!="} and "±" in sides[-1] and len(sides) == 2:
             return self.read(" and ".join(text.replace("±", sign) for sign in ("", "-")))
         signs = [_SIGN_NAMES.get(each[0], each[0]) for each in found]
+        if not {"=", "≠"} & set(signs):
+            sides = [_FUNCTION.sub("y", side.strip()) for side in sides]
         if set(signs) == {"="}:
             return self._equation([side.strip() for side in sides])
         parts = [infinity(side) or expression(side.strip()) for side in sides]

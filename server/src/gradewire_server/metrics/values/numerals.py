@@ -338,14 +338,18 @@ def _part(tokens: Sequence[Token], at: int, value: float) -> Numeral | None:
 
 
 def _with_half(tokens: Sequence[Token], at: int, numeral: Numeral, scale: float) -> Numeral:
-    if not (tokens_are(tokens, at, "and", "a") or tokens_are(tokens, at, "and", "one")):
+    """Parse what is behind "and" in "two and a half" and "two and three-quarters"."""
+    above = {"a": 1, "one": 1}.get(lower_at(tokens, at + 1)) or SMALL.get(lower_at(tokens, at + 1), 0)
+    if lower_at(tokens, at) != "and" or not 0 < above < 10:
         return numeral
-    denominator = {"half": 2, "quarter": 4, "third": 3}.get(lower_at(tokens, at + 2))
-    if denominator is None:
+    behind = at + 2 + (lower_at(tokens, at + 2) == "-")
+    name = lower_at(tokens, behind)
+    below = {"half": 2, "quarter": 4, "third": 3}.get(name) if above == 1 else _DENOMINATORS.get(name)
+    if below is None or above >= below or (above > 1 and name in ORDINALS):
         return numeral
-    factor, end = _scale(tokens, at + 3)
-    value = (numeral.value / scale + 1 / denominator) * scale * factor
-    return Numeral(value, 0.0 if denominator == 3 else value * 1e-9, end, words=numeral.words)
+    factor, end = _scale(tokens, behind + 1)
+    value = (numeral.value / scale + above / below) * scale * factor
+    return Numeral(value, 0.0 if below in {3, 6, 7, 9} else value * 1e-9, end, words=numeral.words)
 
 
 def _counted(tokens: Sequence[Token], at: int) -> tuple[float, int]:
