@@ -144,9 +144,7 @@ def _matches(item: Item) -> tuple[list[ValueMatch], bool]:
     return matches, len(matches) < len(item.references)
 
 
-def match_references(
-    matcher: ValueMatcher, question: str, answer: str, references: Sequence[str]
-) -> list[ValueMatch]:
+def match_references(matcher: ValueMatcher, question: str, answer: str, references: Sequence[str]) -> list[ValueMatch]:
     """Match an answer with references, until they have _MAX_WANTED values together.
 
     A reference that is one special value or one mathematical object as a whole is compared as such. All texts are

@@ -51,7 +51,8 @@ _REASON: Final = re.compile(
 )
 _REMARK: Final = re.compile(
     r"[,;]? \(?(?:which|where|with|i\.e\.|(?:or,? )?equivalently|about|approximately|or about|≈|or approximately)\b"
-    r"|[,;:] (?=\d+ [^\W\d_]{3}|[^\W\d_]{4})|,? \(?(?:for|if|provided|für|pour|para|si) \$?[a-z] ?(?:≠|!=|\\neq?(?![a-z]))",
+    r"|[,;:] (?=\d+ [^\W\d_]{3}|[^\W\d_]{4})"
+    r"|,? \(?(?:for|if|provided|für|pour|para|si) \$?[a-z] ?(?:≠|!=|\\neq?(?![a-z]))",
     re.IGNORECASE,
 )
 _LABEL: Final = re.compile(r"([^\W\d_]{1,24}(?:[ -][^\W\d_]{2,24}){0,2}) ?(?:=|:| ) ?(.{1,80})")
@@ -61,7 +62,9 @@ _CLAUSE: Final = re.compile(r"[,;.] (?=[^\W\d_])|; ?| (?:and|und|et|y|or|oder|ou
 _COUNTED: Final = re.compile(r" (?:years?(?: old)?|old|jahren?(?: alt)?|alt|ans|años)\Z", re.IGNORECASE)
 _ASIDE: Final = re.compile(r" ?\([^()=]{0,40}[^\W\d_]{3}[^()=]{0,40}\)")
 _EITHER: Final = re.compile(r"\b(?:either|both|entweder|sowohl|soit) ", re.IGNORECASE)
-_CASE: Final = re.compile(r"[;.] (?=[^\W\d_])|, (?:and )?(?=[^\W\d_]{2,})| (?:or|oder|ou) ")
+_CASE: Final = re.compile(
+    r"[;.] (?=[^\W\d_])|, (?:and )?(?=[^\W\d_]{2,})| (?:or|oder|ou) | (?:and|und|et|y) (?=[^\W\d_]{3})"
+)
 _ORDERED: Final = re.compile(r"[<>≤≥]|\\[lg]eq?(?![a-z])")
 _MAX_LABELS: Final = 6
 _CLAIMS: Final = re.compile(r"[=≈<>∈]|\b(?:is|are|get|gives)\b")
@@ -142,7 +145,10 @@ def labels_in(answer: str, names: Iterable[str]) -> dict[str, MathObject]:
         (found.start(), found.end(), name)
         for name in names
         for found in re.finditer(
-            rf"(?<![\w\\])(?<![-+*/^])(?<![-+*/^] ){re.escape(name)}" + (r"(?= ?[=:]| (?:ist?|est?|vaut|vale) )" if len(name) < 3 else r"(?!\w)"), answer, re.IGNORECASE
+            rf"(?<![\w\\])(?<![-+*/^])(?<![-+*/^] ){re.escape(name)}"
+            + (r"(?= ?[=:]| (?:ist?|est?|vaut|vale) )" if len(name) < 3 else r"(?!\w)"),
+            answer,
+            re.IGNORECASE,
         )
     ]
     places.sort()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from math import isfinite
 from typing import Final, TypeAlias
 
 from gradewire_server.metrics.mathematics.expressions import Expression
@@ -138,7 +139,7 @@ def _merged(ends: Sequence[_Ends]) -> tuple[_Ends, ...]:
 
 
 def _near(first: float, second: float) -> bool:
-    return first == second or (abs(first) != float("inf") and close(first, second))
+    return first == second or (isfinite(first) and isfinite(second) and close(first, second))
 
 
 def _same_ends(ours: _Ends, theirs: _Ends) -> bool:

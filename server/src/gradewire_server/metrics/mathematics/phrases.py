@@ -1,4 +1,4 @@
-"""Read mathematical objects in words, numbers in a base, rows of objects, and families of values."""
+"""Read mathematical objects in words, numbers in a base, inequalities, rows of objects, and families of values."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,6 +14,7 @@ from gradewire_server.metrics.mathematics.objects import (
     Interval,
     MathObject,
     RealSet,
+    Relation,
 )
 from gradewire_server.metrics.mathematics.parsing import expression, infinity
 from gradewire_server.metrics.values.tokens import VOCABULARY
@@ -34,9 +35,11 @@ _HALF: Final = re.compile(
     re.IGNORECASE,
 )
 _PARITY: Final = re.compile(
-    r"(?:the |all |alle |les |tous |los |todos )*(?:(even|geraden?)|odd|ungeraden?) (?:integers|(?:ganzen? )?zahlen|numbers)\Z"
+    r"(?:the |all |alle |les |tous |los |todos )*(?:(even|geraden?)|odd|ungeraden?)"
+    r" (?:integers|(?:ganzen? )?zahlen|numbers)\Z"
     r"|(?:les |tous |los |todos )*(?:entiers|nombres|enteros|números) (?:(pairs|pares)|impairs|impares)\Z",
-    re.IGNORECASE)
+    re.IGNORECASE,
+)
 _BASED: Final = re.compile(
     r"(?:(?P<prefix>0[xX][0-9a-fA-F]{1,32}|0[bB][01]{1,64}|0[oO][0-7]{1,32})"
     r"|\(?(?P<digits>[0-9A-Fa-f ]{1,64}?)\)?(?:_\(?(?P<index>\d{1,2}|[a-z]{3,7})\)?"
@@ -47,6 +50,7 @@ _BASES: Final = {
     "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
     "twelve": 12, "sixteen": 16, "hex": 16, "bin": 2, "binary": 2, "octal": 8, "decimal": 10, "hexadecimal": 16,
 }  # fmt: skip
+_FLIPPED: Final = {"<": ">", ">": "<", "≤": "≥", "≥": "≤", "=": "=", "≠": "≠"}
 _PREFIXES: Final = {"x": 16, "b": 2, "o": 8}
 
 
@@ -135,7 +139,14 @@ def in_row(members: Sequence[MathObject]) -> MathObject | None:
         return Assignment(first.base, Collection(",", tuple(values)))
     if all(isinstance(each, Family) for each in members):
         return as_family(Collection(",", tuple(members)), "")
+    if isinstance(first, Expression) and all(_excludes(each, first) for each in members[1:]):
+        return first
     return Collection(",", tuple(flat(members)))
+
+
+def _excludes(found: MathObject, member: Expression) -> bool:
+    """Return True if an object is "x ≠ 1" for a variable of an expression."""
+    return isinstance(found, RealSet) and found.name in member.names and len(found.parts) == 2
 
 
 def as_family(found: MathObject | None, parameter: str, *, natural: bool = False) -> Family | None:
@@ -181,3 +192,42 @@ def infinite(text: str) -> Expression:
     if found is None:
         raise ValueError(f"not infinite: {text}")
     return found
+
+
+def inequality(parts: Sequence[Expression], signs: Sequence[str]) -> MathObject | None:
+    """Return the set or the relation that two or three sides and the signs between them form; or None."""
+    rising, falling = set(signs) <= {"<", "≤"}, set(signs) <= {">", "≥"}
+    if not any(part.names for part in parts):
+        return Collection(",", tuple(parts)) if (rising or falling) and len(parts) > 2 else None
+    if len(parts) == 2:
+        return _two_sides(parts[0], signs[0], parts[1])
+    if len(parts) != 3 or not (rising or falling):
+        return None
+    low, name, high = parts if rising else parts[::-1]
+    closed = [sign in "≤≥" for sign in (signs if rising else signs[::-1])]
+    between = _is_ray(name, low) and _is_ray(name, high)
+    return RealSet((Interval(low, closed[0], high, closed[1]),), name.text) if between else None
+
+
+def _two_sides(left: Expression, sign: str, right: Expression) -> MathObject | None:
+    if _is_ray(left, right):
+        return _ray(sign, right, left.text)
+    if _is_ray(right, left):
+        return _ray(_FLIPPED[sign], left, right.text)
+    return Relation(right, _FLIPPED[sign], left) if sign in ">≥" else Relation(left, sign, right)
+
+
+def _is_ray(name: Expression, bound: Expression) -> bool:
+    return len(name.names) == 1 and name.text == next(iter(name.names)) and not bound.names
+
+
+def _ray(sign: str, bound: Expression, name: str) -> RealSet | None:
+    low, high = infinite("-∞"), infinite("∞")
+    parts = {
+        ">": (Interval(bound, False, high, False),),  # noqa: FBT003
+        "≥": (Interval(bound, True, high, False),),  # noqa: FBT003
+        "<": (Interval(low, False, bound, False),),  # noqa: FBT003
+        "≤": (Interval(low, False, bound, True),),  # noqa: FBT003
+        "≠": (Interval(low, False, bound, False), Interval(bound, False, high, False)),  # noqa: FBT003
+    }
+    return RealSet(parts[sign], name) if sign in parts else None

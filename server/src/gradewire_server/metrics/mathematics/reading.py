@@ -20,7 +20,16 @@ from gradewire_server.metrics.mathematics.objects import (
     real,
 )
 from gradewire_server.metrics.mathematics.parsing import UNLIKELY_NAMES, expression, infinity
-from gradewire_server.metrics.mathematics.phrases import as_family, as_real_set, based, flat, in_row, infinite, phrase
+from gradewire_server.metrics.mathematics.phrases import (
+    as_family,
+    as_real_set,
+    based,
+    flat,
+    in_row,
+    inequality,
+    infinite,
+    phrase,
+)
 from gradewire_server.metrics.values.tokens import VOCABULARY
 
 _WORDS: Final = VOCABULARY["mathematics"]["words"]
@@ -36,7 +45,6 @@ _OPENERS: Final = frozenset("([{⟨⌊⌈")
 _CLOSERS: Final = frozenset(")]}⟩⌋⌉")
 _SIGNS: Final = re.compile(r"<=|>=|!=|==|=|<|>|≤|≥|≠|≈")
 _SIGN_NAMES: Final = {"<=": "≤", ">=": "≥", "!=": "≠", "==": "=", "≈": "="}
-_FLIPPED: Final = {"<": ">", ">": "<", "≤": "≥", "≥": "≤", "=": "=", "≠": "≠"}
 _FUNCTION: Final = re.compile(r"\A[fgh] ?\([a-z]\)\Z")
 _RAYS: Final = frozenset("<>≤≥≠")
 _AND: Final = re.compile(
@@ -51,13 +59,10 @@ _WITHOUT: Final = re.compile(
 _WHOLE: Final = re.compile(_WORDS["integer"], re.IGNORECASE)
 _QUALIFIER: Final = re.compile(_WORDS["qualifier"], re.IGNORECASE)
 _DOMAIN: Final = re.compile(
-    r"\A[A-Za-z] ?∈ ?ℝ ?(?:[,:|]|and|with|mit|und|et|avec|con) ?(?=[A-Za-z] ?[<>≤≥≠])|\A([A-Za-zα-ω](?:_\(?\w\)?)?) ?∈ ?(?=[\[\](ℝ{∅])"
+    r"\A[A-Za-z] ?∈ ?ℝ ?(?:[,:|]|and|with|mit|und|et|avec|con) ?(?=[A-Za-z] ?[<>≤≥≠])"
+    r"|\A([A-Za-zα-ω](?:_\(?\w\)?)?) ?∈ ?(?=[\[\](ℝ{∅])"
 )
-_LEADING: Final = re.compile(
-    r"\A(?:all|alle|tous les|todos los|the|any|every|each|those|real|numbers?|values|points?|of|[a-z] with"
-    r"|such that|with|where|either|both|entweder|soit|vector|matrix|set|interval|range|domain|solutions?|if and only if|:| )+(?![^\W\d_]|\[)",
-    re.IGNORECASE,
-)
+_LEADING: Final = re.compile(_WORDS["leading"], re.IGNORECASE)
 _TRANSPOSED: Final = re.compile(r"(?<=[\d\w][)\]])\^\(?(?:T|⊤|t)\)?\Z")
 _BARRED: Final = re.compile(r"\(([^|(),;]{1,40})\|([^|(),;]{1,40})\)\Z")
 _FROM_TO: Final = re.compile(
@@ -220,7 +225,7 @@ class _Reader:
             return self.read(program[1])
         if (scaled := _SCALED.fullmatch(text)) is not None:
             return self._scaled(scaled[1], scaled[2])
-        if 0 < (begin := _last_bracket(text)) and (found := self._scaled(text[:begin], text[begin:])) is not None:
+        if (begin := _last_bracket(text)) > 0 and (found := self._scaled(text[:begin], text[begin:])) is not None:
             return found
         while inner.startswith(("(matrix[", "[matrix[")) and inner.endswith(("])", "]]")):
             inner = inner[1:-1].strip()
@@ -335,7 +340,7 @@ class _Reader:
             return self._equation([side.strip() for side in sides])
         parts = [infinity(side) or expression(side.strip()) for side in sides]
         known = [part for part in parts if part is not None]
-        return _inequality(known, signs) if len(known) == len(sides) else None
+        return inequality(known, signs) if len(known) == len(sides) else None
 
     def _equation(self, sides: Sequence[str]) -> MathObject | None:
         left, right = sides[0], sides[-1]
@@ -441,44 +446,6 @@ def _row(text: str, *, in_brackets: bool = False) -> list[str]:
     parts = top_level(text, _AND)
     commas = _ANY_COMMA if in_brackets else _COMMA
     return [piece for part in parts for piece in top_level(part, commas)]
-
-
-def _inequality(parts: Sequence[Expression], signs: Sequence[str]) -> MathObject | None:
-    rising, falling = set(signs) <= {"<", "≤"}, set(signs) <= {">", "≥"}
-    if not any(part.names for part in parts):
-        return Collection(",", tuple(parts)) if (rising or falling) and len(parts) > 2 else None
-    if len(parts) == 2:
-        return _two_sides(parts[0], signs[0], parts[1])
-    if len(parts) != 3 or not (rising or falling):
-        return None
-    low, name, high = parts if rising else parts[::-1]
-    closed = [sign in "≤≥" for sign in (signs if rising else signs[::-1])]
-    between = _is_ray(name, low) and _is_ray(name, high)
-    return RealSet((Interval(low, closed[0], high, closed[1]),), name.text) if between else None
-
-
-def _two_sides(left: Expression, sign: str, right: Expression) -> MathObject | None:
-    if _is_ray(left, right):
-        return _ray(sign, right, left.text)
-    if _is_ray(right, left):
-        return _ray(_FLIPPED[sign], left, right.text)
-    return Relation(right, _FLIPPED[sign], left) if sign in ">≥" else Relation(left, sign, right)
-
-
-def _is_ray(name: Expression, bound: Expression) -> bool:
-    return len(name.names) == 1 and name.text == next(iter(name.names)) and not bound.names
-
-
-def _ray(sign: str, bound: Expression, name: str) -> RealSet | None:
-    low, high = infinite("-∞"), infinite("∞")
-    parts = {
-        ">": (Interval(bound, False, high, False),),  # noqa: FBT003
-        "≥": (Interval(bound, True, high, False),),  # noqa: FBT003
-        "<": (Interval(low, False, bound, False),),  # noqa: FBT003
-        "≤": (Interval(low, False, bound, True),),  # noqa: FBT003
-        "≠": (Interval(low, False, bound, False), Interval(bound, False, high, False)),  # noqa: FBT003
-    }
-    return RealSet(parts[sign], name) if sign in parts else None
 
 
 _NAME: Final = re.compile(r"[A-Za-z\u0391-\u03c9]'{0,3}(?:_\(?[\w, ]{1,12}\)?)?")
