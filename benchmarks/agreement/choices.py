@@ -15,7 +15,7 @@ from benchmarks.common.measurements import write_block
 from benchmarks.common.rows import read_lines
 
 from gradewire_server.domain.items import Failure, Item
-from gradewire_server.metrics.choices.choice_match import grade_choice
+from gradewire_server.metrics.choices.grading import grade_choice
 from gradewire_server.metrics.choices.options import Options, any_letters, find_options
 
 if TYPE_CHECKING:

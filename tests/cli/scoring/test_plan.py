@@ -99,7 +99,7 @@ def test_a_metric_that_is_written_twice_is_refused_beside_all_too(command: Comma
 def test_all_says_what_it_leaves_out_and_why(
     command: Command, tmp_path: Path, verb: tuple[str, ...], quiet: tuple[str, ...]
 ) -> None:
-    file = write_rows(tmp_path / "a.jsonl", rows_of(8, references=["a 1", "b"]))
+    file = write_rows(tmp_path / "a.jsonl", rows_of(8, references=["a 1", "b"], choices=["a 1", "b"]))
     there = set(METRIC_TYPES) - {"meteor", "sbert", "bertscore", "cider"}
     server = StubTransport(
         answer,
@@ -165,8 +165,9 @@ def test_all_leaves_out_what_no_row_has_the_columns_for(
     done = command("score", file, "--metrics", "all", stub=listing(*METRIC_TYPES))
     assert done.exit_code == 0, done.output
     without_judge = [name for name, kind in METRIC_TYPES.items() if not kind.asks_judge() and name not in names]
-    # Where the references are all alike, cider is left out too, and where they have no digit, value_match.
-    others = {"cider", "value_match"}
+    # Where the references are all alike, cider is left out too, where they have no digit, value_match, and where rows
+    # have no choices, choice_match.
+    others = {"cider", "value_match", "choice_match"}
     scored = [name for name in read_rows(done.stdout)[0]["scores"] if name not in others]
     assert scored == [name for name in without_judge if name not in others]
     assert f"left out of all: {left_out}" in done.stderr
@@ -187,7 +188,10 @@ def test_all_keeps_cider_over_a_named_set(command: Command, tmp_path: Path) -> N
 
 ITEMS = st.fixed_dictionaries(
     {"references": st.lists(st.sampled_from(["a", "b", "in 1969"]), max_size=3)},
-    optional={"question": st.sampled_from(["", " ", "q", "p", None])},
+    optional={
+        "question": st.sampled_from(["", " ", "q", "p", None]),
+        "choices": st.sampled_from([[], ["a", "b"]]),
+    },
 )
 
 
@@ -203,6 +207,8 @@ def test_a_metric_is_left_out_by_what_items_with_references_have(items: list[dic
             expected |= {"vqa_accuracy", "soft_vqa_accuracy"}
         if not all(any("1969" in reference for reference in item["references"]) for item in readable):
             expected.add("value_match")
+        if not all(item.get("choices") for item in readable):
+            expected.add("choice_match")
         if len({frozenset(item["references"]) for item in readable}) == 1:
             expected.add("cider")
     assert set(metrics_not_for(items)) == expected

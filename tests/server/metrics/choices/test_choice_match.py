@@ -11,7 +11,8 @@ from gradewire_proto.choices import GradedAnswer
 from gradewire_proto.parts import ChoiceMatchParts
 from gradewire_server.domain.items import Failure, Item, Status
 from gradewire_server.domain.metric import NO_MODEL
-from gradewire_server.metrics.choices.choice_match import ChoiceMatch, choice_of, grade_choice
+from gradewire_server.metrics.choices.choice_match import ChoiceMatch, choice_of
+from gradewire_server.metrics.choices.grading import grade_choice
 from gradewire_server.metrics.choices.options import any_letters, find_options
 from gradewire_server.metrics.choices.references import wanted_of
 from gradewire_server.metrics.common import AnswerParameters
