@@ -42,6 +42,7 @@ def test_all_is_what_the_server_can_compute_and_smile(command: Command, tmp_path
     with_more = labels_of(command, file, "bleu?max_ngram=2,all", server)
     assert with_more == ["bleu?max_ngram=2", "smile", "exact_match", "bleu"]
     without_judge = [name for name, kind in METRIC_TYPES.items() if not kind.asks_judge()]
+    file = write_rows(tmp_path / "b.jsonl", [{**row, "choices": row["references"]} for row in ROWS])
     assert labels_of(command, file, "all", listing(*METRIC_TYPES)) == without_judge
 
 

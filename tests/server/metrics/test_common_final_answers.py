@@ -114,7 +114,7 @@ def test_references_are_checked_first_and_stay_whole(name: str) -> None:
     whole = "Built in 1911. The answer is 1912."
     found = grade(name, "1912", (whole, whole), answer="final")
     assert found == grade(name, "1912", (whole, whole))
-    assert found != grade(name, "1912", ("1912", "1912"))
+    assert found != grade(name, "1912", ("1912", "1912")) or name == "choice_match"  # there are no options
 
 
 @METRICS

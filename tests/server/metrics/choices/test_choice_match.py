@@ -32,7 +32,7 @@ def grade(
 def test_the_verdict_and_its_parts() -> None:
     result = grade("(A) is wrong, so B", "B")
     assert (result.score, result.correct, result.matched_reference, result.warnings) == (1.0, True, 0, ())
-    assert result.parts == ChoiceMatchParts(options=3, chosen=("B",), wanted=("B",), by="letter", reason="")
+    assert result.parts == ChoiceMatchParts(options=3, chosen=("B",), expected=("B",), by="letter", reason="")
     wrong = grade("B) cat", "B")
     assert (wrong.score, wrong.correct) == (0.0, False)
     assert (wrong.parts.chosen, wrong.parts.reason) == ((), "conflict")

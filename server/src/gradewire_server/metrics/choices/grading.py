@@ -47,7 +47,7 @@ class Graded:
         return ChoiceMatchParts(
             options=len(labels) if self.options.are_known else 0,
             chosen=tuple(labels[option] for option in self.choice.options),
-            wanted=tuple(labels[option] for option in sorted(self.wanted.sets[place])),
+            expected=tuple(labels[option] for option in sorted(self.wanted.sets[place])),
             by=self.choice.by,
             reason=self.choice.reason,
         )
