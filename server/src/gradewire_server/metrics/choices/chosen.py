@@ -329,6 +329,6 @@ def _begins(kind: str, option: str) -> bool:
 def _taken_back(statement: Statement, stated: Sequence[Statement]) -> bool:
     """Return True if a later statement rejects the options of an earlier one."""
     return any(
-        each.start > statement.start and each.force < 0 and set(statement.options) <= set(each.options)
+        each.force < 0 and each.start > statement.start and set(statement.options) <= set(each.options)
         for each in stated
     )
