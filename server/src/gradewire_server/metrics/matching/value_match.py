@@ -116,7 +116,8 @@ def vetoes_text_match(item: Item) -> bool:
     if not any(by_text):
         return False
     question, said = item.question, rewritten(item.question, item.prediction)
-    references = [rewritten(question, reference) for reference, same in zip(item.references, by_text, strict=True) if same]
+    pairs = zip(item.references, by_text, strict=True)
+    references = [rewritten(question, reference) for reference, is_match in pairs if is_match]
     matches = match_references(ValueMatcher(question, said), question, said, references[:_MAX_REFERENCES])
     return bool(matches) and all(match.contradicted for match in matches)
 
@@ -146,9 +147,7 @@ def _matches(item: Item) -> tuple[list[ValueMatch], bool]:
     return matches, len(matches) < len(item.references)
 
 
-def match_references(
-    matcher: ValueMatcher, question: str, answer: str, references: Sequence[str]
-) -> list[ValueMatch]:
+def match_references(matcher: ValueMatcher, question: str, answer: str, references: Sequence[str]) -> list[ValueMatch]:
     """Match an answer with references, until they have _MAX_WANTED values together.
 
     A reference that is one special value or one mathematical object as a whole is compared as such. All texts are

@@ -102,7 +102,7 @@ def _truth(question: str, reference: str, answer: str) -> Compared | None:
 
 
 def _verdict(answer: str) -> bool | None:
-    """Return the verdict of an answer's first sentence that has one; None if there is none or if it has both."""
+    """Return the verdict of an answer's first sentence with a verdict; None without such a sentence, or for both."""
     end = _CLAUSE_END if _CHINESE.search(answer) is not None else _SENTENCE_END
     for sentence in end.split(answer):
         verdicts = {
@@ -174,7 +174,7 @@ def _named(question: str, reference: str, answer: str) -> Compared | None:
 
 
 def _number_of(label: str, answer: str) -> float | None:
-    """Return the number next to a name, or None if there is none."""
+    """Return the number next to a name, or None if no number is there."""
     name = re.escape(label)
     behind = re.search(rf"(?<!\w){name}\w?\s*(?:\||=|:|is|was|of|are)?\s*(-?\d+(?:\.\d+)?)(?!\s?{name})", answer)
     before = re.search(rf"(-?\d+(?:\.\d+)?)\s+(?:\w+\s)?{name}(?!\w\w)", answer)

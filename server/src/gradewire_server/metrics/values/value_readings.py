@@ -34,7 +34,8 @@ _POLES: Final = {
 _BOTH_SIGNS: Final = re.compile(r"[^\d]*\+/-\s*")
 _BOTH_SIGNS_SAID: Final = re.compile(r"\+/-|\bplus[ -](?:or|and|/)[ -]minus\b|\bboth signs\b", re.IGNORECASE)
 _COUNTS: Final = re.compile(
-    r"\bhow many\b|\bnumber of\b|\bcount\b|\bhow often\b|\bwie viele\b|\bcombien d|\bcu[a\u00e1]nt[oa]s\b|\u591a\u5c11[\u4eba\u4e2a]",
+    r"\bhow many\b|\bnumber of\b|\bcount\b|\bhow often\b|\bwie viele\b|\bcombien d|\bcu[a\u00e1]nt[oa]s\b|"
+    r"\u591a\u5c11[\u4eba\u4e2a]",
     re.IGNORECASE,
 )
 _PREFIXES: Final = frozenset("fpnu\u03bcmcdhkgt")
