@@ -15,7 +15,7 @@ from benchmarks.common.measurements import write_block
 from benchmarks.common.rows import read_lines
 
 from gradewire_server.domain.items import Failure, Item
-from gradewire_server.metrics.choices.choice_match import grade_choice
+from gradewire_server.metrics.choices.grading import grade_choice
 from gradewire_server.metrics.choices.options import Options, any_letters, find_options
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def compared(rows: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
         graded = grade_choice(item, options)
         if isinstance(graded, Failure):
             continue
-        wanted, label = graded.parts.wanted[0], bool(row["label"])
+        wanted, label = graded.parts.expected[0], bool(row["label"])
         ours = verdict(row) is label
         theirs = {name: (read(row["prediction"], options) == wanted) is label for name, read in HARNESSES.items()}
         for name, right in theirs.items():

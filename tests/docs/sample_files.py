@@ -215,6 +215,9 @@ def write_samples(directory: Path) -> None:
     models = [{**row, "id": f"{row['id']}-{model}", "model": model} for model in _MODELS for row in asked]
     (directory / "models.jsonl").write_text(_jsonl(models))
     (directory / "pairs.jsonl").write_text(_jsonl(_pairs()))
+    (directory / "examples/choices").mkdir()
+    choices = (ROOT / "examples/choices/development.jsonl").read_text("utf-8").splitlines(keepends=True)
+    (directory / "examples/choices/development.jsonl").write_text("".join(choices[::10]))
     (directory / "examples/flips").mkdir()
     for name in ("flips", "examples/flips/development"):
         (directory / f"{name}.jsonl").write_text(_jsonl(_flips()))

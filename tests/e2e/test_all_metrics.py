@@ -16,6 +16,7 @@ from gradewire import (
     AutoParts,
     BertscoreParts,
     BleuParts,
+    ChoiceMatchParts,
     CiderParts,
     Client,
     CorrectnessParts,
@@ -128,6 +129,8 @@ def expected_status(metric: str, name: str) -> Status:
         return Status.INVALID_INPUT  # nobody is left when one annotator is left out
     if kind.needs_values and name != "annotators":
         return Status.INVALID_INPUT  # references without values
+    if kind.needs_choices and name != "options":
+        return Status.INVALID_INPUT  # a question without options
     if name == "no question" and (kind.needs_question or "with_question" in metric):
         return Status.INVALID_INPUT
     return Status.OK
@@ -281,6 +284,9 @@ def check_parts(result: MetricScore, references: int, where: str) -> None:  # no
             assert found + contradicted + missing == wanted > 0, where
             assert result.score == pytest.approx(0.0 if contradicted else found / wanted), where
             assert result.correct is (found == wanted), where
+        case ChoiceMatchParts(options=options, chosen=chosen, expected=expected, by=by, reason=reason):
+            assert (result.score, result.correct) == (1.0, True), where
+            assert (options, chosen, expected, by, reason) == (2, ("B",), ("B",), "letter", ""), where
         case CiderParts(by_order=by_order, corpus=corpus):
             assert result.score == pytest.approx(sum(by_order) / 4, abs=1e-6), where
             assert corpus.startswith("request:"), where
@@ -314,8 +320,12 @@ def test_a_prepared_corpus_scores_alike_in_a_request_a_stream_and_alone(client: 
 def test_the_command_scores_a_file_with_all_of_them(server: ServerProcess, together: Scores, tmp_path: Path) -> None:
     file, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
     file.write_text("".join(json.dumps(item) + "\n" for item in ITEMS))
-    # By name, for some rows have a single reference, and some no values.
-    lacking = [name for name, kind in METRIC_TYPES.items() if kind.needs_values or kind.least_references > 1]
+    # By name, for some rows have a single reference, and some no values or choices.
+    lacking = [
+        name
+        for name, kind in METRIC_TYPES.items()
+        if kind.needs_values or kind.needs_choices or kind.least_references > 1
+    ]
     every = ",".join(("all", *lacking))
     arguments = ["score", str(file), "--metrics", every, "--server", server.address, "--out", str(out)]
     done = CliRunner().invoke(gradewire_command, arguments)

@@ -306,7 +306,7 @@ class ChoiceMatchParts:
     Attributes:
         options: Number of options; 0 if only a letter is known as the reference.
         chosen: Letters or numbers of the options that the prediction chooses, in order.
-        wanted: Letters or numbers of the options that the matched reference names.
+        expected: Letters or numbers of the options that the matched reference names.
         by: Form in which the prediction names its choice: "letter", "text", "both" or "elimination"; empty without a
             choice.
         reason: Reason why there is no single choice; empty if there is one. "none": nothing is chosen. "several": more
@@ -316,7 +316,7 @@ class ChoiceMatchParts:
 
     options: int
     chosen: tuple[str, ...]
-    wanted: tuple[str, ...]
+    expected: tuple[str, ...]
     by: str
     reason: str
 

@@ -42,6 +42,7 @@ def test_all_is_what_the_server_can_compute_and_smile(command: Command, tmp_path
     with_more = labels_of(command, file, "bleu?max_ngram=2,all", server)
     assert with_more == ["bleu?max_ngram=2", "smile", "exact_match", "bleu"]
     without_judge = [name for name, kind in METRIC_TYPES.items() if not kind.asks_judge()]
+    file = write_rows(tmp_path / "b.jsonl", [{**row, "choices": row["references"]} for row in ROWS])
     assert labels_of(command, file, "all", listing(*METRIC_TYPES)) == without_judge
 
 
@@ -99,7 +100,7 @@ def test_a_metric_that_is_written_twice_is_refused_beside_all_too(command: Comma
 def test_all_says_what_it_leaves_out_and_why(
     command: Command, tmp_path: Path, verb: tuple[str, ...], quiet: tuple[str, ...]
 ) -> None:
-    file = write_rows(tmp_path / "a.jsonl", rows_of(8, references=["a 1", "b"]))
+    file = write_rows(tmp_path / "a.jsonl", rows_of(8, references=["a 1", "b"], choices=["a 1", "b"]))
     there = set(METRIC_TYPES) - {"meteor", "sbert", "bertscore", "cider"}
     server = StubTransport(
         answer,
@@ -165,8 +166,9 @@ def test_all_leaves_out_what_no_row_has_the_columns_for(
     done = command("score", file, "--metrics", "all", stub=listing(*METRIC_TYPES))
     assert done.exit_code == 0, done.output
     without_judge = [name for name, kind in METRIC_TYPES.items() if not kind.asks_judge() and name not in names]
-    # Where the references are all alike, cider is left out too, and where they have no digit, value_match.
-    others = {"cider", "value_match"}
+    # Where the references are all alike, cider is left out too, where they have no digit, value_match, and where rows
+    # have no choices, choice_match.
+    others = {"cider", "value_match", "choice_match"}
     scored = [name for name in read_rows(done.stdout)[0]["scores"] if name not in others]
     assert scored == [name for name in without_judge if name not in others]
     assert f"left out of all: {left_out}" in done.stderr
@@ -194,7 +196,10 @@ def test_metrics_over_references_are_left_out_if_some_questions_have_no_answer()
 
 ITEMS = st.fixed_dictionaries(
     {"references": st.lists(st.sampled_from(["a", "b", "in 1969"]), max_size=3)},
-    optional={"question": st.sampled_from(["", " ", "q", "p", None])},
+    optional={
+        "question": st.sampled_from(["", " ", "q", "p", None]),
+        "choices": st.sampled_from([[], ["a", "b"]]),
+    },
 )
 
 
@@ -210,6 +215,8 @@ def test_a_metric_is_left_out_by_what_items_with_references_have(items: list[dic
             expected |= {"vqa_accuracy", "soft_vqa_accuracy"}
         if not all(any("1969" in reference for reference in item["references"]) for item in readable):
             expected.add("value_match")
+        if not all(item.get("choices") for item in readable):
+            expected.add("choice_match")
         if len({frozenset(item["references"]) for item in readable}) == 1:
             expected.add("cider")
     assert set(metrics_not_for(items)) == expected

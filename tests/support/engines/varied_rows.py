@@ -28,6 +28,12 @@ ROWS: dict[str, dict[str, Any]] = {
     "long": {"question": "Why?", "references": ["because of the rain"], "prediction": "rain came and went " * 3000},
     "one word": {"question": "Which?", "references": ["cat"], "prediction": "x" * 30_000},
     "many references": {"question": "What?", "references": [f"thing {n}" for n in range(60)], "prediction": "thing 7"},
+    "options": {
+        "question": "Which one barks?",
+        "choices": ["cat", "dog"],
+        "references": ["B"],
+        "prediction": "(A) is wrong, so B",
+    },
     "blank prediction": {"question": "What?", "references": ["a cat"], "prediction": " \t\u200b"},
     "blank reference": {"question": "What?", "references": ["a cat", " "], "prediction": "a cat"},
     "no references": {"question": "What?", "references": [], "prediction": "a cat"},
@@ -39,4 +45,4 @@ BAD = {
     "blank reference": Status.INVALID_INPUT,
     "no references": Status.INVALID_INPUT,
 }
-GOOD = {"plain", "said", "wrong", "annotators", "caption", "Chinese", "Arabic", "Hindi", "no question"}
+GOOD = {"plain", "said", "wrong", "annotators", "caption", "Chinese", "Arabic", "Hindi", "options", "no question"}

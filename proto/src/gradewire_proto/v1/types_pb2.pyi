@@ -2423,7 +2423,7 @@ class ChoiceMatchParts(_message.Message):
 
     OPTIONS_FIELD_NUMBER: _builtins.int
     CHOSEN_FIELD_NUMBER: _builtins.int
-    WANTED_FIELD_NUMBER: _builtins.int
+    EXPECTED_FIELD_NUMBER: _builtins.int
     BY_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     options: _builtins.int
@@ -2439,7 +2439,7 @@ class ChoiceMatchParts(_message.Message):
         """Letters or numbers of the options that the prediction chooses, in order."""
 
     @_builtins.property
-    def wanted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+    def expected(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Letters or numbers of the options that the matched reference names."""
 
     def __init__(
@@ -2447,13 +2447,13 @@ class ChoiceMatchParts(_message.Message):
         *,
         options: _builtins.int = ...,
         chosen: _abc.Iterable[_builtins.str] | None = ...,
-        wanted: _abc.Iterable[_builtins.str] | None = ...,
+        expected: _abc.Iterable[_builtins.str] | None = ...,
         by: _builtins.str = ...,
         reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "chosen", b"chosen", "options", b"options", "reason", b"reason", "wanted", b"wanted"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "chosen", b"chosen", "expected", b"expected", "options", b"options", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -11,7 +11,8 @@ from gradewire_proto.choices import GradedAnswer
 from gradewire_proto.parts import ChoiceMatchParts
 from gradewire_server.domain.items import Failure, Item, Status
 from gradewire_server.domain.metric import NO_MODEL
-from gradewire_server.metrics.choices.choice_match import ChoiceMatch, choice_of, grade_choice
+from gradewire_server.metrics.choices.choice_match import ChoiceMatch, choice_of
+from gradewire_server.metrics.choices.grading import grade_choice
 from gradewire_server.metrics.choices.options import any_letters, find_options
 from gradewire_server.metrics.choices.references import wanted_of
 from gradewire_server.metrics.common import AnswerParameters
@@ -31,7 +32,7 @@ def grade(
 def test_the_verdict_and_its_parts() -> None:
     result = grade("(A) is wrong, so B", "B")
     assert (result.score, result.correct, result.matched_reference, result.warnings) == (1.0, True, 0, ())
-    assert result.parts == ChoiceMatchParts(options=3, chosen=("B",), wanted=("B",), by="letter", reason="")
+    assert result.parts == ChoiceMatchParts(options=3, chosen=("B",), expected=("B",), by="letter", reason="")
     wrong = grade("B) cat", "B")
     assert (wrong.score, wrong.correct) == (0.0, False)
     assert (wrong.parts.chosen, wrong.parts.reason) == ((), "conflict")

@@ -169,3 +169,13 @@ def test_long_answers_take_bounded_time(part: str) -> None:
     start = time.perf_counter()
     find_choice(part * (200_000 // len(part)), options)
     assert time.perf_counter() - start < 2
+
+
+@pytest.mark.parametrize("part", ["x ", "the cat sat on the mat ", "A. "])
+def test_long_options_take_bounded_time(part: str) -> None:
+    for text in ("x " * 1_000, "the cat sat on the mat"):
+        options = Options((text,) * 26, "upper", "Which?")
+        find_choice("warm", options)
+        start = time.perf_counter()
+        find_choice(part * (20_000 // len(part)), options)
+        assert time.perf_counter() - start < 3

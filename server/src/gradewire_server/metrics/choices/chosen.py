@@ -3,11 +3,9 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from gradewire_proto.final_answer import without_struck_text
-from gradewire_proto.final_answer.marks import Statement as Mark
-from gradewire_proto.final_answer.marks import last_box, last_call, last_key, last_tag
+from gradewire_proto import final_answer
 from gradewire_proto.final_answer.thinking import after_thinking
 from gradewire_proto.final_answer.types import STRIKES
 from gradewire_server.metrics.choices.forces import CONCLUDED, NAMED, STATED
@@ -16,6 +14,9 @@ from gradewire_server.metrics.choices.letters import letters_of
 from gradewire_server.metrics.choices.options import Options
 from gradewire_server.metrics.choices.statements import Statement, statements_of
 from gradewire_server.metrics.values.matching import ValueMatcher
+
+if TYPE_CHECKING:
+    from gradewire_proto.final_answer.marks import Statement as Mark
 
 MAX_ANSWER: Final = 200_000
 """Characters at the end of an answer in which marks such as boxes are looked for."""
@@ -259,7 +260,7 @@ def find_choice(answer: str, options: Options, *, several: bool = False) -> Choi
     if spoken is None or not spoken.strip():
         return _NONE
     if any(mark in spoken for mark in STRIKES):
-        spoken = without_struck_text(spoken)
+        spoken = final_answer.without_struck_text(spoken)  # imported now: it is slow to import
     negative = pattern("question", "negative").search(options.stem) is not None
     texts = texts_of(options.texts)
     reader = _Reader(options, texts, several, negative)
@@ -274,10 +275,13 @@ def _is_label(answer: str, options: Options) -> bool:
     return bare.upper() in options.labels and (not bare.isdigit() or not any(bare == text for text in options.texts))
 
 
-def _last_mark(answer: str) -> Mark | None:
+def _last_mark(answer: str) -> "Mark | None":
     if not any(mark in answer for mark in _MARKED):
         return None
-    found = [each for each in (last_box(answer), last_tag(answer), last_key(answer), last_call(answer)) if each]
+    from gradewire_proto.final_answer import marks  # noqa: PLC0415 - slow to import
+
+    searches = (marks.last_box, marks.last_tag, marks.last_key, marks.last_call)
+    found = [mark for search in searches if (mark := search(answer)) is not None]
     return max(found, key=lambda each: (each.force, each.start), default=None)
 
 
@@ -325,6 +329,6 @@ def _begins(kind: str, option: str) -> bool:
 def _taken_back(statement: Statement, stated: Sequence[Statement]) -> bool:
     """Return True if a later statement rejects the options of an earlier one."""
     return any(
-        each.start > statement.start and each.force < 0 and set(statement.options) <= set(each.options)
+        each.force < 0 and each.start > statement.start and set(statement.options) <= set(each.options)
         for each in stated
     )

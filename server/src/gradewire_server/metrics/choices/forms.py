@@ -86,6 +86,12 @@ _DENIALS: Final = frozenset(" ".join(_WORDS["denials"]).split())
 _ENDINGS: Final = tuple(" ".join(_WORDS["endings"]).split())
 _LEAST_STEM: Final = 3
 _MOST_TOKENS: Final = 4_000
+_MOST_OF_OPTION: Final = 200
+"""Tokens of an option's text that are compared."""
+_MOST_STEPS: Final = 100_000
+"""Tokens that are compared in one answer, so that a hostile one takes no longer than others."""
+_MOST_MENTIONS: Final = 240
+"""Mentions of texts in one answer that count, half of them from its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +191,12 @@ class Texts:
 
     def __init__(self, texts: Sequence[str]) -> None:
         """Prepare the texts; "" stands for an unknown text."""
-        self.tokens = [tokens_of(cleaned(text)) for text in texts]
+        self.tokens = [tokens_of(cleaned(text))[:_MOST_OF_OPTION] for text in texts]
+        self._options_by_key: dict[str, set[int]] = defaultdict(set)
+        for option, tokens in enumerate(self.tokens):
+            for token in tokens:
+                for key in token.keys:
+                    self._options_by_key[key].add(option)
         self.wanted = [_without_small(tokens) for tokens in self.tokens]
         self._capitals = [text.strip(" .") if _is_capital_word(text) else "" for text in texts]
 
@@ -206,12 +217,16 @@ class Texts:
             for key in token.keys:
                 index[key].append(place)
         found: list[Mention] = []
+        steps = _MOST_STEPS
         for option, wanted in enumerate(self.wanted):
             if not wanted:
                 continue
             joined = "".join(token.exact for token in wanted) if len(wanted) > 1 else ""
             for place in sorted({place for key in (*wanted[0].keys, joined) for place in index.get(key, ())}):
                 span = (place, True) if said[place].exact == joined else _matched(said, place, wanted)
+                steps -= len(wanted)
+                if steps < 0:
+                    break
                 if span is None or not self._is_name(option, text, said, place):
                     continue
                 begin = place
@@ -219,6 +234,9 @@ class Texts:
                     begin -= 1
                 strength = 2 * len(wanted) + span[1]
                 found.append(Mention(said[begin].start, said[span[0]].end, option, "text", strength))
+        found.sort(key=lambda each: each.start)
+        if len(found) > _MOST_MENTIONS:
+            found = found[: _MOST_MENTIONS // 2] + found[-_MOST_MENTIONS // 2 :]
         return _longest(found)
 
     def _is_name(self, option: int, text: str, said: Sequence[Token], place: int) -> bool:
@@ -254,7 +272,7 @@ class Texts:
         return sum(weight for token, weight in zip(own, weights, strict=True) if _is_said(token, words)) / sum(weights)
 
     def _holders(self, token: Token) -> int:
-        return sum(any(not token.keys.isdisjoint(other.keys) for other in tokens) for tokens in self.tokens)
+        return len(set[int]().union(*(self._options_by_key[key] for key in token.keys)))
 
 
 @lru_cache(maxsize=64)

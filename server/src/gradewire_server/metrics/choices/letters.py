@@ -1,6 +1,7 @@
 """Letters and numbers by which an answer names options, apart from letters that are words, units or parts of names."""
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
@@ -64,24 +65,20 @@ _NAMED: Final = 3
 _CLOSED: Final = 2
 _BARE: Final = 1
 _BESIDE: Final = 40
-_MOST_MENTIONS: Final = 400
+_MOST_MENTIONS: Final = 240
 _SIGNS: Final = "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳"
 
 
 def letters_of(text: str, options: Options) -> Iterator[Mention]:
-    """Yield the mentions of options by letter or number in a cleaned answer, at most 400."""
+    """Yield the mentions of options by letter or number in a cleaned answer, at most 240: the last ones."""
     bare = text.strip(" \t\n.,;:!?()[]{}<>\"'“”‘’«»*-。、")
     foreign = _has_no_article(text)
     listed = options.kind == "number" and _ONLY_NUMBERS.fullmatch(bare) is not None
-    count = 0
-    for match in _LABEL.finditer(text):
+    for match in deque(_LABEL.finditer(text), _MOST_MENTIONS):
         alone = listed or match["label"] == bare
         mention = _Label(text, match, options, alone=alone, foreign=foreign).mention()
         if mention is not None:
             yield mention
-            count += 1
-            if count >= _MOST_MENTIONS:
-                return
 
 
 def _has_no_article(text: str) -> bool:

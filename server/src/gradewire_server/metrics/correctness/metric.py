@@ -18,8 +18,8 @@ from gradewire_server.domain.items import (
 )
 from gradewire_server.domain.metric import Calibration, MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import Grade, Preparation, Program, Rounds, ask
-from gradewire_server.metrics.choices.choice_match import Graded as GradedChoice
 from gradewire_server.metrics.choices.choice_match import choice_of
+from gradewire_server.metrics.choices.grading import Graded as GradedChoice
 from gradewire_server.metrics.common import (
     FailureError,
     check_readable,

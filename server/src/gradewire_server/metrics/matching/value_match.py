@@ -18,7 +18,7 @@ from gradewire_server.metrics.matching.containment import EasyMatch, LexicalMatc
 from gradewire_server.metrics.matching.exact_match import ExactMatch
 from gradewire_server.metrics.mathematics.matching import compare_objects
 from gradewire_server.metrics.values.identifiers import identifier_conflict
-from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
+from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher, says
 from gradewire_server.metrics.values.notations import rewritten
 from gradewire_server.metrics.values.quantities import Quantity
 from gradewire_server.metrics.values.reading import Kind, Outcome, Value
@@ -107,16 +107,19 @@ class ValueMatchMetric(TextMetric[AnswerParameters]):
 def vetoes_text_match(item: Item) -> bool:
     """Return True if references match the prediction's text, but the prediction contradicts a value of each of them.
 
-    The matches of exact_match, easy_match and lexical_match ignore signs, points, brackets and case: "-5" and "5".
+    The matches of exact_match, easy_match and lexical_match ignore signs, points, brackets and case: "-5" and "5". A
+    value in another sense, such as a bound, is no contradiction here.
     """
     if item.prediction.strip() in {reference.strip() for reference in item.references}:
         return False
     by_text = [any(each) for each in zip(*(metric.matches(item) for metric in _TEXT_METRICS), strict=True)]
     if not any(by_text):
         return False
-    matches, _ = _matches(item)
-    compared = [match for match, same in zip(matches, by_text, strict=False) if same]
-    return bool(compared) and all(match.contradicted for match in compared)
+    question, said = item.question, rewritten(item.question, item.prediction)
+    pairs = zip(item.references, by_text, strict=True)
+    references = [rewritten(question, reference) for reference, is_match in pairs if is_match]
+    matches = match_references(ValueMatcher(question, said), question, said, references[:_MAX_REFERENCES])
+    return bool(matches) and all(match.contradicted for match in matches)
 
 
 def _best(matches: Sequence[ValueMatch], named: Sequence[int]) -> int:
@@ -175,10 +178,18 @@ def _means_another(matcher: ValueMatcher, question: str, said: str, references: 
     For example, it has the value with another sign, unit or scale, only as a bound, or as an operand of a calculation.
     """
     readings = value_doubts(matcher, question, said, references)
-    readings["result_conflict"] = result_conflict(matcher, question, said, references)
+    if not _ends_with_reference(matcher, references):
+        readings["result_conflict"] = result_conflict(matcher, question, said, references)
     if not any(_has_unit(value) for reference in references for value in matcher.wanted(reference)):
         readings["identifier_conflict"] = identifier_conflict(question, said, references)
     return any(reading == 1.0 for reading in readings.values())
+
+
+def _ends_with_reference(matcher: ValueMatcher, references: Sequence[str]) -> bool:
+    """Return True if the answer's last value is the only value of a reference, and so no operand of a calculation."""
+    last = next((value for value in reversed(matcher.values) if not value.denied), None)
+    wanted = [values for reference in references if len(values := matcher.wanted(reference)) == 1]
+    return last is not None and any(says(last, values[0], matcher.question) for values in wanted)
 
 
 def _has_unit(value: Value) -> bool:

@@ -47,6 +47,7 @@ _SIGNED: Final = frozenset("^*/=<>+!")
 _PI: Final = re.compile(r"\bpi\b")
 _FORMULA_NAMES: Final = ("sqrt", "log", "ln", "sin", "cos", "tan", "e^")
 _UNIT: Final = re.compile(r" ?(%|\u00b0|[^\W\d_]{1,20})")
+_UNIT_BEFORE: Final = re.compile(r"\d\s?[^\W\d_]{1,4}\s\Z")
 _VARIABLES: Final = frozenset(VOCABULARY["formulas"]["variables"])
 """Letters that are variables after a number. Other letters after a number are units or scales: "5m", "10k"."""
 _COEFFICIENT: Final = re.compile(r"\d[a-z](?![a-z])")
@@ -407,6 +408,8 @@ def _is_number(run: Sequence[Sign]) -> bool:
 
 
 def _is_unit_of_number(run: Sequence[Sign], text: str) -> bool:
+    if run[0].text in SYMBOLS and _UNIT_BEFORE.search(text, max(0, run[0].start - 8), run[0].start) is not None:
+        return True  # "3 m s^-2"
     before = text[max(0, run[0].start - 2) : run[0].start].rstrip()
     return run[0].kind == "name" and (before[-1:].isdecimal() or before[-1:] == ")")
 

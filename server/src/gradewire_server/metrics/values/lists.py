@@ -11,7 +11,8 @@ _ORDER_QUESTION: Final = re.compile(
     r"\bin (?:\w+ )?order\b(?! to)|\border (?:the|these|them|did|do)\b|\b(?:what|which) order\b|\bsequence of\b|"
     r"\b(?:what is|correct|right) (?:the )?order of\b|\brank the\b|\bsort\b|\barrange the\b|"
     r"\bchronological|\bascending\b|\bdescending\b|\bfrom (?:smallest|largest|lowest|highest|first|oldest|youngest)\b|"
-    r"\b(?:highest|lowest|largest|smallest) first\b",
+    r"\b(?:highest|lowest|largest|smallest) first\b|"
+    r"\bder reihe nach\b|\breihenfolge\b|\bdans l'ordre\b|\ben orden\b|\u987a\u5e8f",
     re.IGNORECASE,
 )
 _ARROWS: Final = re.compile(r"\s*(?:->|=>|-->)\s*")

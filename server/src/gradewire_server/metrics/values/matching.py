@@ -29,7 +29,7 @@ _FINENESS: Final = {
 }
 _COUNTED: Final = re.compile(r"\bhow many ([^\W\d_]+)", re.IGNORECASE)
 _ASKS_FOR_DIGITS: Final = re.compile(
-    r"\b(?:to|with) (?:\w+ )?(?:decimals?\b|decimal places?|significant (?:figures|digits)|d\.?p\b|s\.?f\b)|"
+    r"\b(?:to|with) (?:\w+ )?(?:decimals?\b|decimal places?|significant (?:figure|digit)s|d\.?p\b|s\.?f\b)|"
     r"\bnearest (?:tenth|hundredth|thousandth|integer|whole|cent|unit)|\bexact(?:ly)? (?:how many|number|count)|"
     r"Nachkommastellen|\bd\u00e9cimales\b|\bdecimales\b|\u4f4d\u5c0f\u6570",
     re.IGNORECASE,
@@ -144,7 +144,7 @@ def _is_to_round(amount: Quantity, wanted: Quantity, question: Question) -> bool
 
 
 def _is_too_coarse(amount: Quantity, wanted: Quantity, question: Question) -> bool:
-    """Return True if an answer rounds a number of which all digits are asked for, or a count."""
+    """Return True if an answer rounds a count, or a number of which the question requests all digits."""
     if amount.place <= wanted.place or isclose(amount.in_base(amount.value), wanted.in_base(wanted.value)):
         return False
     small = wanted.unit is None and wanted.place == 1.0 and abs(wanted.value) < _MANY and not wanted.hedged

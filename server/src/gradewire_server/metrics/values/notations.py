@@ -23,6 +23,8 @@ _POINT_LANGUAGE: Final = frozenset(_WORDS["point_language"].split())
 _GROUPED_BY_POINTS: Final = re.compile(r"(?<![\w.,])(\d{1,3}(?:\.\d{3})+)(?:,(\d+))?(?![\d]|[.,]\d)")
 _DECIMAL_COMMA: Final = re.compile(r"(?<![\w.,])(\d+),(\d+)(?![\d]|[.,]\d)")
 _TWO_SEPARATORS: Final = re.compile(r"(?<![\w.,])(\d{1,3}(?:\.\d{3})+),(\d{1,2})(?![\d]|[.,]\d)")
+_BARE_POINT: Final = re.compile(r"(?<![\w.])\.(?=\d+(?![\w.]))")
+_GROUPED_BY_BLANKS: Final = re.compile(r"(?<![\w.,])(\d{1,3}(?:[ \u00a0\u202f]\d{3})+),(\d+)(?!\d|[.,]\d)")
 _LATEX_COMMA: Final = re.compile(r"(?<=\d)\{,\}(?=\d)")
 _DAY_FIRST: Final = re.compile(r"(?<![\d/])(0?[1-9]|[12]\d|3[01])/(0?[1-9]|1[0-2])/([12]\d{3})(?![\d/])")
 _SMALL: Final = {word: str(value) for word, value in _WORDS["ambiguous_numbers"].items()}
@@ -52,7 +54,7 @@ _FRENCH_HOUR: Final = re.compile(r"(?<![\d.,:])([01]?\d|2[0-4])\s?(?:h|heures?)\
 _ASKS_FOR_DURATION: Final = re.compile(expression(_WORDS["duration_asked"]), re.IGNORECASE)
 _CLOCK_DURATION: Final = re.compile(r"(?<![\d.,:])(\d{1,3}):([0-5]\d):([0-5]\d)(?![\d:])")
 _HOURS_AND_MINUTES: Final = re.compile(r"(?<![\d.,:])(\d{1,3})\s?h\s?([0-5]\d)(?!\d)")
-_AND_A_HALF: Final = re.compile(r"\b(une?|\d{1,3})\s(heures?|jours?|ans|mois|semaines?)\set\sdemie?\b", re.IGNORECASE)
+_AND_A_HALF: Final = re.compile(r"\b(une?|\d{1,3})\s(heures?|jours?|ans?|mois|semaines?)\set\sdemie?\b", re.IGNORECASE)
 
 _ERAS: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
     (re.compile(rf"(\d{{1,4}})\s?(?:{'|'.join(patterns)})"), rf"\1 {era}") for era, patterns in _WORDS["eras"].items()
@@ -124,6 +126,8 @@ def has_decimal_comma(question: str) -> bool:
 
 def _with_points(text: str) -> str:
     """Rewrite a number whose two separators show its decimals, in any language."""
+    if "." in text:
+        text = _BARE_POINT.sub("0.", text)
     if "," not in text:
         return text
     return _TWO_SEPARATORS.sub(lambda number: f"{number[1].replace('.', '')}.{number[2]}", text)
@@ -139,6 +143,7 @@ def _of_comma_language(text: str) -> str:
         text = pattern.sub(era, text)
     text = _CENTURY.sub(_century, text)
     text = _GROUPED_BY_POINTS.sub(_without_points, text)
+    text = _GROUPED_BY_BLANKS.sub(lambda number: f"{''.join(number[1].split())}.{number[2]}", text)
     text = _DECIMAL_COMMA.sub(r"\1.\2", text)
     text = _AND_A_HALF.sub(_and_a_half, text)
     text = _ORDINAL.sub(lambda word: _in_english(_ORDINALS[word[0].lower()]), text)
@@ -152,7 +157,7 @@ def _of_duration(text: str) -> str:
 
 def _and_a_half(duration: re.Match[str]) -> str:
     number = 1 if duration[1][0] in "uU" else int(duration[1])
-    return f"{number}.5 {duration[2]}"
+    return f"{number}.5 {duration[2].rstrip('s')}s"
 
 
 def _in_english(place: int) -> str:

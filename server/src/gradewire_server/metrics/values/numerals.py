@@ -197,6 +197,8 @@ def _scale(tokens: Sequence[Token], at: int) -> tuple[float, int]:
     scale = 1.0
     while (factor := SCALES.get(lower_at(tokens, at))) is not None and scale * factor <= _MAX_VALUE:
         scale, at = scale * factor, at + 1
+    if scale == 1 and adjacent(tokens, at) and tokens[at].text == "M":  # "350M parameters"
+        return 1e6, at + 1
     if scale == 1 and adjacent(tokens, at) and (factor := _PLAIN_SCALES.get(lower_at(tokens, at))) is not None:
         kelvin = tokens[at].text == "K" and "." in tokens[at - 1].text
         return (scale, at) if kelvin else (factor, at + 1)

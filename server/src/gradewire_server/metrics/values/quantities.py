@@ -26,6 +26,8 @@ _FALLS: Final = frozenset(_WORDS["falls"].split())
 _RISES: Final = frozenset(_WORDS["rises"].split())
 _DIRECTION_LINKS: Final = frozenset(_WORDS["links"].split())
 """Words between a direction and its amount, like "of" in "a loss of 5"."""
+_BETWEEN: Final = frozenset({"between", "zwischen", "entre"})
+_BETWEEN_LINKS: Final = frozenset({"and", "und", "et", "y"})
 _RANGE_LINKS: Final = frozenset({"-", "to", ":", "bis", "à", "hasta"})
 _CENTS: Final = frozenset({"cent", "cents", "centime", "centimes", "céntimo", "céntimos"})
 _MAX_LINKS: Final = 3
@@ -46,6 +48,8 @@ _SAME_UNIT_TOLERANCE: Final = 0.01
 """Relative tolerance for a rounded number in the same unit."""
 _OTHER_UNIT_TOLERANCE: Final = 0.006
 """Relative tolerance for numbers in two different units. Conversion factors are often rounded."""
+_KELVINS: Final = 0.6
+"""Tolerance in K for a temperature that was converted and rounded to a degree."""
 _HEDGED_TOLERANCE: Final = 0.05
 _MANY: Final = 10_000.0
 """Minimum size at which a number with only one or two significant digits counts as rounded."""
@@ -163,7 +167,9 @@ def _same(reference: Quantity, answer: Quantity) -> bool:
     if reference.hedged or answer.hedged:
         return apart <= _HEDGED_TOLERANCE
     other_unit = reference.unit != answer.unit and reference.unit is not None and answer.unit is not None
-    converted = other_unit and apart <= _OTHER_UNIT_TOLERANCE and not _temperatures(reference)
+    if other_unit and _temperatures(reference):
+        return abs(ours - theirs) <= _KELVINS
+    converted = other_unit and apart <= _OTHER_UNIT_TOLERANCE
     return converted or _rounded(reference, answer, ours, theirs, apart)
 
 
@@ -308,8 +314,8 @@ def _with_range_or_ratio(
     tokens: Sequence[Token], quantity: Quantity, end: int, currency: UnitFound | None
 ) -> tuple[Quantity, int]:
     link = lower_at(tokens, end)
-    between = any(lower_at(tokens, index) == "between" for index in range(max(0, end - 6), end))
-    if link not in _RANGE_LINKS and not (link == "and" and between):
+    between = any(lower_at(tokens, index) in _BETWEEN for index in range(max(0, end - 6), end))
+    if link not in _RANGE_LINKS and not (link in _BETWEEN_LINKS and between):
         return quantity, end
     start = end + 1 + (lower_at(tokens, end + 1) in CURRENCY_SIGNS)
     numeral = numeral_at(tokens, start) if start < len(tokens) else None
@@ -401,7 +407,7 @@ def _in_context(tokens: Sequence[Token], quantity: Quantity, first: int, end: in
 
 def _sign_before(tokens: Sequence[Token], first: int) -> tuple[int, int]:
     before = lower_at(tokens, first - 1)
-    if before in {"minus", "negative"}:
+    if before in {"minus", "negative", "moins", "menos"}:
         return first - 1, -1
     if before in {"-", "+"} and adjacent(tokens, first):
         apart = not adjacent(tokens, first - 1) or lower_at(tokens, first - 2) in {"(", "=", "[", ","}

@@ -37,12 +37,14 @@ _NUMBER: Final = r"\d{1,6}(?:\.\d{1,6})?"
 _RATIO: Final = re.compile(
     rf"(?<![\d.,/:])\(*({_NUMBER})\)*((?:\s?(?::|/|-|\b(?:to|zu|à|a|pour|por)\b|比)\s?\(*{_NUMBER}\)*){{1,5}})(?![\d/:]|[.,]\d)"
 )
+_OF_PARTS: Final = re.compile(r"\bparts?\b|\bTeile?n?\b|\bpartes?\b|\u4efd")
 _NUMBERS: Final = re.compile(_NUMBER)
 _SIGNED: Final = re.compile(rf"-?{_NUMBER}")
 _IN_WORDS: Final = {word: str(value) for value, word in enumerate(_WORDS["small"].split())}
 _SMALL: Final = re.compile(expression(_IN_WORDS))
 
 _ASKS_FOR_COORDINATES: Final = re.compile(expression(_WORDS["coordinates"]), re.IGNORECASE)
+_OF_POINT: Final = re.compile(r"\b(?:polar|cartesian|point|vertex|vector|Punkt|Scheitel)", re.IGNORECASE)
 _ASKS_FOR_VERSE: Final = re.compile(expression(_WORDS["verses"]), re.IGNORECASE)
 _VERSE: Final = re.compile(r"(?<![\d:.,])(\d{1,3})[:.,](\d{1,3})(?![\d:]|[.,]\d)")
 _ASKS_FOR_VERSION: Final = re.compile(expression(_WORDS["versions"]), re.IGNORECASE)
@@ -100,7 +102,7 @@ def _truth(question: str, reference: str, answer: str) -> Compared | None:
 
 
 def _verdict(answer: str) -> bool | None:
-    """Return the verdict of an answer's first sentence that has one; None if there is none or if it has both."""
+    """Return the verdict of an answer's first sentence with a verdict; None without such a sentence, or for both."""
     end = _CLAUSE_END if _CHINESE.search(answer) is not None else _SENTENCE_END
     for sentence in end.split(answer):
         verdicts = {
@@ -114,7 +116,7 @@ def _verdict(answer: str) -> bool | None:
 
 def _ratio(question: str, reference: str, answer: str) -> Compared | None:
     score = _ASKS_FOR_SCORE.search(question) is not None
-    if not score and _ASKS_FOR_RATIO.search(question) is None:
+    if not score and _ASKS_FOR_RATIO.search(question) is None and not (":" in reference and _OF_PARTS.search(answer)):
         return None
     listed = [_RATIO.fullmatch(part.strip()) for part in _in_digits(reference).split(",")]
     wanted = [_parts(found, score=score) for found in listed if found is not None]
@@ -172,7 +174,7 @@ def _named(question: str, reference: str, answer: str) -> Compared | None:
 
 
 def _number_of(label: str, answer: str) -> float | None:
-    """Return the number next to a name, or None if there is none."""
+    """Return the number next to a name, or None if no number is there."""
     name = re.escape(label)
     behind = re.search(rf"(?<!\w){name}\w?\s*(?:\||=|:|is|was|of|are)?\s*(-?\d+(?:\.\d+)?)(?!\s?{name})", answer)
     before = re.search(rf"(-?\d+(?:\.\d+)?)\s+(?:\w+\s)?{name}(?!\w\w)", answer)
@@ -182,15 +184,15 @@ def _number_of(label: str, answer: str) -> float | None:
 
 def _coordinates(question: str, reference: str, answer: str) -> Compared | None:
     """Compare a pair of coordinates in their order."""
-    if _ASKS_FOR_COORDINATES.search(question) is None:
+    if _ASKS_FOR_COORDINATES.search(question) is None or _OF_POINT.search(question) is not None:
         return None
     wanted, said = (
         [value.content for value in values_of(text) if isinstance(value.content, Quantity)]
         for text in (reference, answer)
     )
-    if len(wanted) != 2 or len(said) != 2:
+    if len(wanted) != 2 or len(said) < 2:
         return None
-    same = all(ours.equals(theirs) for ours, theirs in zip(said, wanted, strict=True))
+    same = all(ours.equals(theirs) for ours, theirs in zip(said[-2:], wanted, strict=True))
     return Kind.LIST, Outcome.FOUND if same else Outcome.CONTRADICTED
 
 
@@ -226,9 +228,13 @@ def _without_zeros(version: str) -> str:
 
 
 def _roman(question: str, reference: str, answer: str) -> Compared | None:
-    """Compare Roman numerals where the question asks for one."""
-    if _ASKS_FOR_ROMAN.search(question) is None or roman_value(reference) is None:
+    """Compare Roman numerals where the question asks for one; elsewhere a numeral may be written as a number."""
+    value = roman_value(reference)
+    if value is None:
         return None
+    if _ASKS_FOR_ROMAN.search(question) is None:
+        said_so = len(reference) > 1 and (reference in answer or str(value) in _DIGITS.findall(answer))
+        return (Kind.ORDINAL, Outcome.FOUND) if said_so else None
     said = [word for word in _LATIN.findall(answer) if roman_value(word) is not None]
     if reference in said[-1:]:
         return Kind.SYMBOL, Outcome.FOUND

@@ -165,6 +165,7 @@ def _degrees(tokens: Sequence[Token], at: int) -> UnitFound | None:
 
 def _currency(tokens: Sequence[Token], at: int) -> UnitFound | None:
     at += lower_at(tokens, at) == "us" and lower_at(tokens, at + 1) in {"dollars", "dollar", "$"}
+    at += lower_at(tokens, at) == "swiss" and lower_at(tokens, at + 1) in {"franc", "francs"}
     lower = lower_at(tokens, at)
     unit = CURRENCIES.get(lower) or CURRENCY_SIGNS.get(lower)
     return None if unit is None else UnitFound(unit, lower, at + 1)

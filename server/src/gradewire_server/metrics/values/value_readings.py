@@ -33,7 +33,11 @@ _POLES: Final = {
 """The opposites of each word."""
 _BOTH_SIGNS: Final = re.compile(r"[^\d]*\+/-\s*")
 _BOTH_SIGNS_SAID: Final = re.compile(r"\+/-|\bplus[ -](?:or|and|/)[ -]minus\b|\bboth signs\b", re.IGNORECASE)
-_COUNTS: Final = re.compile(r"\bhow many\b|\bnumber of\b|\bcount\b|\bhow often\b", re.IGNORECASE)
+_COUNTS: Final = re.compile(
+    r"\bhow many\b|\bnumber of\b|\bcount\b|\bhow often\b|\bwie viele\b|\bcombien d|\bcu[a\u00e1]nt[oa]s\b|"
+    r"\u591a\u5c11[\u4eba\u4e2a]",
+    re.IGNORECASE,
+)
 _PREFIXES: Final = frozenset("fpnu\u03bcmcdhkgt")
 _PERIODS: Final = {word: period for period, words in _WORDS["periods"].items() for word in words.split()}
 _RATE: Final = re.compile(rf"\s*(?:(?:a|an|per|each|every|pro|par|por)\s+|/\s?)?({expression(_PERIODS)})")
