@@ -43,7 +43,7 @@ def test_languages_with_decimal_commas(question: str, *, comma: bool) -> None:
         ("À quel étage habite-t-elle ?", "au deuxième étage", "au 2nd étage"),
         ("Combien coûte le livre ?", "neuf euros", "9 euros"),
         ("Combien d'élèves sont là ?", "soixante-seize", "soixante-seize"),
-        ("Combien de temps dure le trajet ?", "une heure et demie", "1.5 heure"),
+        ("Combien de temps dure le trajet ?", "une heure et demie", "1.5 heures"),
         ("How long did the winner need?", "2:05:30", "2 h 05 min 30 s"),
         ("What was the net profit?", "(250)", "-250"),
         ("What was the net profit?", "$(860)", "$-860"),
