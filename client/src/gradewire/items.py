@@ -223,8 +223,6 @@ def encode_row(form: RowFormat[M], index: int, row: object, *, max_bytes: int, i
     position = f"{form.plural}[{index}]"
     if isinstance(row, form.kind):
         row = {field.name: getattr(row, field.name) for field in fields(form.kind)}
-        if row.get("answerable") is True:  # the default, which need not be sent
-            del row["answerable"]
     elif not isinstance(row, Mapping):
         way_out = (
             "give the table itself, or concatenate the tables"
@@ -233,6 +231,8 @@ def encode_row(form: RowFormat[M], index: int, row: object, *, max_bytes: int, i
         )
         return ItemProblem("", f"{position} is a {type(row).__name__}: {way_out}")
     values = field_values(row, form.names)
+    if values.get("answerable") is True:  # the default, which need not be sent
+        del values["answerable"]
     try:
         pictures = image_messages(row.get("images")) if images else ()
     except UnreadableValueError as error:

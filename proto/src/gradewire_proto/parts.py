@@ -286,8 +286,8 @@ class ValueMatchParts:
         coarser: Missing dates that the prediction gives less precisely, such as only the year.
         extra: Values of the wanted kinds that neither the question nor the reference contains, but the prediction does.
         kinds: For each kind of wanted values ("date", "time", "quantity", "ordinal", "operator", "symbol", "locant",
-            "expression", "list", "interval", "matrix"), the worst outcome among them: "contradicted", "missing" or
-            "found".
+            "expression", "list", "interval", "matrix", "verdict", "ratio"), the worst outcome among them:
+            "contradicted", "missing" or "found".
     """
 
     wanted: int

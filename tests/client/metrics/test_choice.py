@@ -103,7 +103,7 @@ def test_nan_is_left_to_the_server() -> None:
         ("smile?model", "model has no value: write model=VALUE"),
         ("smile?sentence_weight=much", "is not a number"),
         ("smile?model=a&model=b", "has model twice"),
-        ("exact_match?model=a", "its parameters: answer=…, abstention=…"),
+        ("exact_match?model=a", "its parameters: abstention=…, answer=…"),
         ("bleu?max_ngram=two", "bleu: max_ngram='two' is not a whole number"),
         ("bleu?max_ngram=-1", "max_ngram='-1' is not a whole number"),
         ("bleu?max_ngram=²", "max_ngram='²' is not a whole number"),

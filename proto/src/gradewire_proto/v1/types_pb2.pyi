@@ -2393,7 +2393,7 @@ class ValueMatchParts(_message.Message):
     @_builtins.property
     def kinds(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """For each kind of wanted values ("date", "time", "quantity", "ordinal", "operator", "symbol", "locant", "expression",
-        "list", "interval", "matrix"), the worst outcome among them: "contradicted", "missing" or "found".
+        "list", "interval", "matrix", "verdict", "ratio"), the worst outcome among them: "contradicted", "missing" or "found".
         """
 
     def __init__(

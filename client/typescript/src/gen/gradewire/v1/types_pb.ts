@@ -1949,7 +1949,7 @@ export type ValueMatchParts = Message<"gradewire.v1.ValueMatchParts"> & {
 
   /**
    * For each kind of wanted values ("date", "time", "quantity", "ordinal", "operator", "symbol", "locant", "expression",
-   * "list", "interval", "matrix"), the worst outcome among them: "contradicted", "missing" or "found".
+   * "list", "interval", "matrix", "verdict", "ratio"), the worst outcome among them: "contradicted", "missing" or "found".
    *
    * @generated from field: map<string, string> kinds = 7;
    */
