@@ -107,10 +107,10 @@ class ValueMatchMetric(TextMetric[AnswerParameters]):
 def vetoes_text_match(item: Item) -> bool:
     """Return True if references match the prediction's text, but the prediction contradicts a value of each of them.
 
-    The matches of exact_match, easy_match and lexical_match ignore signs, points, brackets and case: "-5" and "5". A
+    A reference that the prediction has character by character is no such match. The matches of exact_match, easy_match and lexical_match ignore signs, points, brackets and case: "-5" and "5". A
     value in another sense, such as a bound, is no contradiction here.
     """
-    if item.prediction.strip() in {reference.strip() for reference in item.references}:
+    if any(_has_verbatim(item.prediction, reference) for reference in item.references):
         return False
     by_text = [any(each) for each in zip(*(metric.matches(item) for metric in _TEXT_METRICS), strict=True)]
     if not any(by_text):
@@ -120,6 +120,13 @@ def vetoes_text_match(item: Item) -> bool:
     references = [rewritten(question, reference) for reference, is_match in pairs if is_match]
     matches = match_references(ValueMatcher(question, said), question, said, references[:_MAX_REFERENCES])
     return bool(matches) and all(match.contradicted for match in matches)
+
+
+def _has_verbatim(prediction: str, reference: str) -> bool:
+    """Return True if a prediction has a reference character by character, apart from what stands around numbers."""
+    wanted = re.escape(reference.strip())
+    pattern = rf"(?<![\w.,+<>=$\u20ac\u00a3\u00b1\u2212-]){wanted}(?![\w%\u00b0]|[.,]\d)"
+    return re.search(pattern, prediction) is not None
 
 
 def _best(matches: Sequence[ValueMatch], named: Sequence[int]) -> int:
@@ -168,8 +175,12 @@ def _object(matcher: ValueMatcher, question: str, reference: str, answer: str) -
     if _INDIAN.search(reference):  # not a list
         return None
     found = compare_objects(question, reference, answer)
-    # A number that is not there as a formula may be there in words.
-    return None if found == (Kind.EXPRESSION, Outcome.MISSING) and matcher.wanted(reference) else found
+    if found is None or found[1] is Outcome.FOUND:
+        return found
+    wanted = matcher.wanted(reference)
+    # An amount with a unit may be there in another unit, and a number that is not there as a formula in words.
+    amount = any(map(_has_unit, wanted)) or (found == (Kind.EXPRESSION, Outcome.MISSING) and bool(wanted))
+    return None if amount else found
 
 
 def _means_another(matcher: ValueMatcher, question: str, said: str, references: Sequence[str]) -> bool:

@@ -45,6 +45,8 @@ _SMALL: Final = re.compile(expression(_IN_WORDS))
 
 _ASKS_FOR_COORDINATES: Final = re.compile(expression(_WORDS["coordinates"]), re.IGNORECASE)
 _OF_POINT: Final = re.compile(r"\b(?:polar|cartesian|point|vertex|vector|Punkt|Scheitel)", re.IGNORECASE)
+_SYMBOL: Final = re.compile(r"[A-Za-z\u03b1-\u03c9]{1,3}|(?=[^\d]*\d)[A-Za-z\d]{2,24}")
+"""A symbol of up to three letters, or a formula with numbers. In longer words, case means nothing."""
 _ASKS_FOR_VERSE: Final = re.compile(expression(_WORDS["verses"]), re.IGNORECASE)
 _VERSE: Final = re.compile(r"(?<![\d:.,])(\d{1,3})[:.,](\d{1,3})(?![\d:]|[.,]\d)")
 _ASKS_FOR_VERSION: Final = re.compile(expression(_WORDS["versions"]), re.IGNORECASE)
@@ -283,9 +285,6 @@ def _compound(question: str, reference: str, answer: str) -> Compared | None:
 
 
 def _symbol(question: str, reference: str, answer: str) -> Compared | None:
-    symbol = Identifier.of(reference, question)
-    if symbol is None or symbol.kind != "symbol":
-        return None
-    found = symbol.found_in(answer)
-    outcome = Outcome.MISSING if found is None else Outcome.FOUND if found else Outcome.CONTRADICTED
-    return Kind.SYMBOL, outcome
+    symbol = Identifier.of(reference, question) if _SYMBOL.fullmatch(reference) else None
+    found = symbol.found_in(answer) if symbol is not None and symbol.kind == "symbol" else None
+    return None if found is None else (Kind.SYMBOL, Outcome.FOUND if found else Outcome.CONTRADICTED)
