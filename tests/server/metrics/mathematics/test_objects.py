@@ -329,3 +329,9 @@ def test_what_stands_around_a_value_is_no_part_of_it(reference: str, answer: str
     found = compare_objects("", reference, answer)
     assert found is not None
     assert found[1] is outcome
+
+
+def test_blanks_before_a_bracket_take_no_time() -> None:
+    start = process_time()
+    compare_objects("", "x^2", "5" + " " * 1_490 + "(")
+    assert process_time() - start < _MOST_SECONDS

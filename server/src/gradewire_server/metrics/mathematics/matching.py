@@ -100,7 +100,7 @@ _HEDGE: Final = re.compile(
 _ASIDE: Final = re.compile(r"(.*\S)\s+(?:\(([^()]{1,80})\)|\[([^\[\]]{1,80})\])[ .!]*", re.DOTALL)
 """A value and an aside that says where it is from: "64 (8 × 8)". Without the blank it is a product."""
 _OPERATION: Final = re.compile(
-    r"\s*\$?\s*(?:d/d[a-z](?![a-z])|\\[dt]?frac\s?\{d\}\s?\{d[a-z]\}|(?:\\(?:sum|prod)|[∑∏])_\{[^{}]{1,40}\})"
+    r"\A[\s$]*(?:d/d[a-z](?![a-z])|\\[dt]?frac\s?\{d\}\s?\{d[a-z]\}|(?:\\(?:sum|prod)|[∑∏])_\{[^{}]{1,40}\})"
     r"[^=]*=(?=[^=]+\Z)"
 )
 """An operation before its result: "d/dx x^3 = "."""
