@@ -306,3 +306,32 @@ def test_any_text_is_read_without_an_error(reference: str, answer: str) -> None:
     assert found is None or isinstance(found[1], Outcome)
     itself = read_object(notation(reference) or "")
     assert itself is None or compare_objects("", reference, reference) != (Kind.INTERVAL, Outcome.MISSING)
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer", "outcome"),
+    [
+        ("64", "64 (8 \u00d7 8)", Outcome.FOUND),
+        ("1024", "1024 [2^10]", Outcome.FOUND),
+        ("120", "120 (5!)", Outcome.FOUND),
+        (r"\pi/3", "\u03c0/3 (60\u00b0)", Outcome.FOUND),
+        ("{1, 2}", "{1, 2} (two solutions)", Outcome.FOUND),
+        ("64", "64(8 \u00d7 8)", Outcome.CONTRADICTED),
+        ("64", "63 (7 \u00d7 9)", Outcome.CONTRADICTED),
+        ("2\u03c0", "2\u03c0 (x + 1)", Outcome.CONTRADICTED),
+        ("3x^2", "d/dx x^3 = 3x^2", Outcome.FOUND),
+        ("2x", r"\frac{d}{dx} x^2 = 2x", Outcome.FOUND),
+        ("n(n+1)/2", r"\sum_{k=1}^n k = \frac{n(n+1)}{2}", Outcome.FOUND),
+        ("3x^2", "d/dx x^3 = 3x", Outcome.CONTRADICTED),
+    ],
+)
+def test_what_stands_around_a_value_is_no_part_of_it(reference: str, answer: str, outcome: Outcome) -> None:
+    found = compare_objects("", reference, answer)
+    assert found is not None
+    assert found[1] is outcome
+
+
+def test_blanks_before_a_bracket_take_no_time() -> None:
+    start = process_time()
+    compare_objects("", "x^2", "5" + " " * 1_490 + "(")
+    assert process_time() - start < _MOST_SECONDS

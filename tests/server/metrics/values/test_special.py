@@ -45,6 +45,7 @@ FOUND, CONTRADICTED, MISSING = Outcome.FOUND, Outcome.CONTRADICTED, Outcome.MISS
         ("Which version is shipped?", "3.10", "v3.10", FOUND),
         ("Which version is shipped?", "3.10", "3.1", CONTRADICTED),
         ("Write 1994 in Roman numerals.", "MCMXCIV", "MCMXCVI", CONTRADICTED),
+        ("Which pope was it?", "XI", "Pius XI", FOUND),
     ],
 )
 def test_outcomes(question: str, reference: str, answer: str, outcome: Outcome) -> None:
@@ -75,3 +76,8 @@ def test_other_references_are_left_to_other_readers(question: str, reference: st
 def test_no_text_raises_an_error(question: str, reference: str, answer: str) -> None:
     found = compare_special(question, reference, answer)
     assert found is None or (found[0] in Kind and found[1] in Outcome)
+
+
+@pytest.mark.parametrize(("reference", "answer"), [("XI", "Pius XII"), ("VI", "Super Bowl XVI"), ("II", "Class III")])
+def test_a_numeral_is_not_found_in_a_longer_one(reference: str, answer: str) -> None:
+    assert compare_special("Which one was it?", reference, answer) is None

@@ -97,6 +97,13 @@ _HEDGE: Final = re.compile(
     r"(?<![\w.=/*+^-])(-?\d+(?:\.\d+)?) (?:or|oder|ou) (-?\d+(?:\.\d+)?)"
     r"(?![\w*/^=+]|\.\d| ?[-+*/^=]| more| less| fewer)"
 )
+_ASIDE: Final = re.compile(r"(.*\S)\s+(?:\(([^()]{1,80})\)|\[([^\[\]]{1,80})\])[ .!]*", re.DOTALL)
+"""A value and an aside that says where it is from: "64 (8 × 8)". Without the blank it is a product."""
+_OPERATION: Final = re.compile(
+    r"\A[\s$]*(?:d/d[a-z](?![a-z])|\\[dt]?frac\s?\{d\}\s?\{d[a-z]\}|(?:\\(?:sum|prod)|[∑∏])_\{[^{}]{1,40}\})"
+    r"[^=]*=(?=[^=]+\Z)"
+)
+"""An operation before its result: "d/dx x^3 = "."""
 _CONCISE: Final = re.compile(r"(?<![\w.])(\d+)\.(\d+) ?\((\d{1,2})\)")
 _FORMULA: Final = re.compile(r"[\\^!*√×·+=/⁰¹²³⁴-⁹¼-¾⅐-⅞]|\b0[xb]|_\d|squared|choose|\bbase\b|\d \d|\dC\d| or ")
 _IDENTITY: Final = re.compile(
@@ -204,6 +211,10 @@ def _outcome(question: str, reference: str, wanted: MathObject, claim: str) -> O
     style = style_of(question)
     plain = wanted if isinstance(wanted, Expression) and not _is_mathematical(reference, wanted) else None
     outcome = None
+    if not isinstance(wanted, Relation):
+        claim = _OPERATION.sub("", claim)
+    if _is_before_aside(reference, wanted, claim, style):
+        return Outcome.FOUND
     # "24!" may be an exclamation, unless the reference is a factorial.
     exclaimed = claim.endswith("!") and "!" not in reference
     texts = [claim, claim.rstrip(" !")] if exclaimed else [claim]
@@ -220,6 +231,17 @@ def _outcome(question: str, reference: str, wanted: MathObject, claim: str) -> O
         if not plain or not _SCIENTIFIC.fullmatch(notation(text) or ""):
             outcome = Outcome.CONTRADICTED
     return outcome
+
+
+def _is_before_aside(reference: str, wanted: MathObject, claim: str, style: Style) -> bool:
+    """Return True if a claim is the reference and an aside in brackets, and no product or function of a variable."""
+    found = _ASIDE.fullmatch(claim)
+    if found is None:
+        return False
+    aside, said = said_in(found[2] or found[3]), said_in(found[1])
+    if isinstance(aside, Based) or (isinstance(aside, Expression) and aside.names):
+        return False
+    return said is not None and _are_same(reference, wanted, found[1], said, style)
 
 
 def _has_other_name(wanted: RealSet, said: MathObject | None) -> bool:

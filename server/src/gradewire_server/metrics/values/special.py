@@ -235,7 +235,7 @@ def _roman(question: str, reference: str, answer: str) -> Compared | None:
     if value is None:
         return None
     if _ASKS_FOR_ROMAN.search(question) is None:
-        said_so = len(reference) > 1 and (reference in answer or str(value) in _DIGITS.findall(answer))
+        said_so = len(reference) > 1 and (reference in _LATIN.findall(answer) or str(value) in _DIGITS.findall(answer))
         return (Kind.ORDINAL, Outcome.FOUND) if said_so else None
     said = [word for word in _LATIN.findall(answer) if roman_value(word) is not None]
     if reference in said[-1:]:
