@@ -109,6 +109,14 @@ def test_prepare_asks_for_nothing_and_checks_references() -> None:
         ("How many hours?", "3.5", "$3\\frac{1}{2}$", True),
         ("How many bytes?", "65536", "65_536", True),
         ("How many people?", "3,45,000", "345,000", True),
+        # Remarks behind a value, and equal amounts beside it
+        ("How many ounces is a pound?", "16", "16 oz = 1 lb", True),
+        ("Solve for x.", "4", "x = 4, y = 16", True),
+        ("What is the derivative?", "3x^2", "The derivative is 3x^2. For x = 2 it is 12.", True),
+        ("Solve.", "(1, -2)", "The solution is (1, -2), which satisfies both: 1 + 2 = 3 and 2 - 2 = 0.", True),
+        ("Solve.", "{1, 2}", "{1, 2}. No wait, {1, 3}.", False),
+        ("How heavy is it?", "2.5 kg", "2,5 kg", True),
+        ("What is the dose?", "500 mg", "500 mcg", False),
         # Rounding
         ("Give the root of 2 to three decimals.", "1.414", "1.4", False),
         ("Round 17.846 to one decimal place.", "17.8", "17.846 rounds to 17.9", False),

@@ -21,7 +21,7 @@ from gradewire_server.metrics.values.identifiers import identifier_conflict
 from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher, says
 from gradewire_server.metrics.values.notations import rewritten
 from gradewire_server.metrics.values.quantities import Quantity
-from gradewire_server.metrics.values.reading import Kind, Outcome, Value
+from gradewire_server.metrics.values.reading import Kind, Outcome, Value, written_form
 from gradewire_server.metrics.values.results import result_conflict
 from gradewire_server.metrics.values.special import compare_special
 from gradewire_server.metrics.values.tokens import MAX_CHARACTERS
@@ -32,9 +32,21 @@ _MAX_WANTED: Final = 128
 """Once the compared references contain this many values, further references are skipped."""
 _TEXT_METRICS: Final = (ExactMatch(), EasyMatch(), LexicalMatch())
 _MARKED: Final = frozenset({"boxed", "tagged", "json", "phrase", "correction"})
+_MARK: Final = re.compile(
+    r"boxed|answer|[<{:]|\b(?:is|are|was|no|not|wait|sorry|actually|antwort|lautet|ergebnis|r\u00e9ponse|respuesta|resultado)\b|"
+    r"\u7b54\u6848",
+    re.IGNORECASE,
+)
+"""A mark, or a word of a phrase, without which no prediction has a marked answer."""
 _CLEAR: Final = 0.8
 """Minimum confidence in a final answer, from which on values elsewhere in the prediction do not count."""
 _EXCLAMATION: Final = re.compile(r"(\d)!(?=\s|$)")
+_OPERATION: Final = re.compile(r"[\d+*/\u00d7\u00f7\u2212^]|\s-\s|\b(?:plus|minus|times)\b|, (?:so|and|then)\b")
+_LEAD: Final = re.compile(r"\A(?:the|this) [\w ]{1,40}? (?:is|are) ", re.IGNORECASE)
+_REMARK: Final = re.compile(
+    r"[.;:,] (?:check|its?|for|this|so|which|where|then|at|e\.g|in particular|determinant|the)\b", re.IGNORECASE
+)
+_CORRECTION: Final = re.compile(r"\b(?:wait|no|not|sorry|actually|wrong|correction|instead|rather)\b", re.IGNORECASE)
 _INDIAN: Final = re.compile(r"(?<![\d,])\d{1,2}(?:,\d{2}){1,4},\d{3}(?![\d,])")
 """A number of thousands in lakhs and crores: "3,45,000"."""
 _NO_VALUES: Final = Failure(
@@ -73,7 +85,8 @@ class ValueMatchMetric(TextMetric[AnswerParameters]):
         if not named:
             raise FailureError(_NO_VALUES)
         best = _best(matches, named)
-        if matches[best].found == matches[best].wanted and (final := _marked_answer(item)) is not None:
+        found = matches[best].found == matches[best].wanted and not matches[best].settled
+        if found and (final := _marked_answer(item)) is not None:
             again, _ = _matches(final)
             if again[_best(again, named)].contradicted:
                 matches = again
@@ -107,8 +120,9 @@ class ValueMatchMetric(TextMetric[AnswerParameters]):
 def vetoes_text_match(item: Item) -> bool:
     """Return True if references match the prediction's text, but the prediction contradicts a value of each of them.
 
-    A reference that the prediction has character by character is no such match. The matches of exact_match, easy_match and lexical_match ignore signs, points, brackets and case: "-5" and "5". A
-    value in another sense, such as a bound, is no contradiction here.
+    A reference that the prediction has character by character is no such match. The matches of exact_match, easy_match
+    and lexical_match ignore signs, points, brackets and case: "-5" and "5". A value in another sense, such as a bound,
+    is no contradiction here.
     """
     if any(_has_verbatim(item.prediction, reference) for reference in item.references):
         return False
@@ -136,6 +150,8 @@ def _best(matches: Sequence[ValueMatch], named: Sequence[int]) -> int:
 
 def _marked_answer(item: Item) -> Item | None:
     """Return the item with the answer that the prediction marks as its final one, or None without a clear mark."""
+    if _MARK.search(item.prediction) is None:  # the search is slow to import
+        return None
     final = final_answer_of(item.prediction)
     if final.position not in _MARKED or final.confidence < _CLEAR or not final.text.strip():
         return None
@@ -152,6 +168,14 @@ def _matches(item: Item) -> tuple[list[ValueMatch], bool]:
     if not any(match.settled for match in matches) and _means_another(matcher, question, said, compared):
         matches = [match.contradicting() for match in matches]
     return matches, len(matches) < len(item.references)
+
+
+def _leads(reference: str, answer: str) -> bool:
+    """Return True if an answer begins with a reference character by character, and goes on with a remark."""
+    begun = _LEAD.sub("", answer.strip(), count=1)
+    wanted = reference.strip()
+    rest = begun[len(wanted) :]
+    return begun.startswith(wanted) and _REMARK.match(rest) is not None and _CORRECTION.search(rest) is None
 
 
 def match_references(matcher: ValueMatcher, question: str, answer: str, references: Sequence[str]) -> list[ValueMatch]:
@@ -177,6 +201,8 @@ def _object(matcher: ValueMatcher, question: str, reference: str, answer: str) -
     found = compare_objects(question, reference, answer)
     if found is None or found[1] is Outcome.FOUND:
         return found
+    if _leads(reference, answer):
+        return found[0], Outcome.FOUND
     wanted = matcher.wanted(reference)
     # An amount with a unit may be there in another unit, and a number that is not there as a formula in words.
     amount = any(map(_has_unit, wanted)) or (found == (Kind.EXPRESSION, Outcome.MISSING) and bool(wanted))
@@ -189,7 +215,7 @@ def _means_another(matcher: ValueMatcher, question: str, said: str, references: 
     For example, it has the value with another sign, unit or scale, only as a bound, or as an operand of a calculation.
     """
     readings = value_doubts(matcher, question, said, references)
-    if not _ends_with_reference(matcher, references):
+    if not _ends_with_reference(matcher, references) and not _begins_with_reference(matcher, said, references):
         readings["result_conflict"] = result_conflict(matcher, question, said, references)
     if not any(_has_unit(value) for reference in references for value in matcher.wanted(reference)):
         readings["identifier_conflict"] = identifier_conflict(question, said, references)
@@ -201,6 +227,19 @@ def _ends_with_reference(matcher: ValueMatcher, references: Sequence[str]) -> bo
     last = next((value for value in reversed(matcher.values) if not value.denied), None)
     wanted = [values for reference in references if len(values := matcher.wanted(reference)) == 1]
     return last is not None and any(says(last, values[0], matcher.question) for values in wanted)
+
+
+def _begins_with_reference(matcher: ValueMatcher, said: str, references: Sequence[str]) -> bool:
+    """Return True if the answer's first value is a reference's only one, and no operand of what an "=" follows.
+
+    For example, "16 oz = 1 lb" and "x = 4, so f(x) = 16" state 16 and 4.
+    """
+    first = next(iter(matcher.values), None)
+    wanted = [values for reference in references if len(values := matcher.wanted(reference)) == 1]
+    if first is None or not any(says(first, values[0], matcher.question) for values in wanted):
+        return False
+    behind, equals, _ = written_form(said)[first.end :].partition("=")
+    return bool(equals) and _OPERATION.search(behind) is None
 
 
 def _has_unit(value: Value) -> bool:

@@ -23,6 +23,9 @@ _POINT_LANGUAGE: Final = frozenset(_WORDS["point_language"].split())
 _GROUPED_BY_POINTS: Final = re.compile(r"(?<![\w.,])(\d{1,3}(?:\.\d{3})+)(?:,(\d+))?(?![\d]|[.,]\d)")
 _DECIMAL_COMMA: Final = re.compile(r"(?<![\w.,])(\d+),(\d+)(?![\d]|[.,]\d)")
 _TWO_SEPARATORS: Final = re.compile(r"(?<![\w.,])(\d{1,3}(?:\.\d{3})+),(\d{1,2})(?![\d]|[.,]\d)")
+_COMMA_BEFORE_UNIT: Final = re.compile(
+    r"(?<![\w.,])(\d{1,6}),(\d{1,2})(?=\s?(?:kg|g|mg|t|km|m|cm|mm|l|ml|L|mL|h|%|\u00b0C)(?![\w/]))"
+)
 _BARE_POINT: Final = re.compile(r"(?<![\w.])\.(?=\d+(?![\w.]))")
 _GROUPED_BY_BLANKS: Final = re.compile(r"(?<![\w.,])(\d{1,3}(?:[ \u00a0\u202f]\d{3})+),(\d+)(?!\d|[.,]\d)")
 _LATEX_COMMA: Final = re.compile(r"(?<=\d)\{,\}(?=\d)")
@@ -130,6 +133,7 @@ def _with_points(text: str) -> str:
         text = _BARE_POINT.sub("0.", text)
     if "," not in text:
         return text
+    text = _COMMA_BEFORE_UNIT.sub(r"\1.\2", text)
     return _TWO_SEPARATORS.sub(lambda number: f"{number[1].replace('.', '')}.{number[2]}", text)
 
 
