@@ -95,6 +95,16 @@ def test_what_else_a_row_may_have(tmp_path: Path, changes: dict[str, Any], expec
     assert told(read(written(tmp_path, **changes)), "id", "question", "references", "prediction") == [expected]
 
 
+@pytest.mark.parametrize(("said", "prediction"), [("B", "B"), ("B. A", "B"), ("So it is B.", "So it is B.")])
+def test_letters_stay_where_a_text_is_another_options_letter(tmp_path: Path, said: str, prediction: str) -> None:
+    """The labels in a diagram: "A", the text of option B, would be read as option A."""
+    path = tmp_path / "model_AI2D.tsv"
+    path.write_text(f"index\tquestion\tA\tB\tC\tanswer\tprediction\n1\tWhich?\tC\tA\tB\tB\t{said}\n", "utf-8")
+    (row,) = LOG.read(str(path))
+    assert row.fields is not None
+    assert (row.fields["references"], row.fields["prediction"]) == (["B"], prediction)
+
+
 def test_the_judgements_of_vlmevalkit_can_be_kept(tmp_path: Path) -> None:
     assert told(read(written(tmp_path, hit=1, log="ok")), "vlmevalkit_hit", "vlmevalkit_log") == [(1, "ok")]
 

@@ -1,6 +1,7 @@
 """choice_match: its verdict and parts, what references name, and where it does not apply."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -132,3 +133,17 @@ def test_the_development_items_are_graded_as_people_do() -> None:
         graded = grade_choice(item, find_options(item.question, item.choices) or any_letters(item.question))
         right += not isinstance(graded, Failure) and graded.right == bool(row["label"])
     assert right >= LEAST_RIGHT * len(rows)
+
+
+@pytest.mark.parametrize(("count", "characters"), [(1, 200_000), (64, 250)])
+def test_long_references_are_read_in_bounded_time(count: int, characters: int) -> None:
+    references = (("A, B, C, " * 25_000)[:characters],) * count
+    started = time.perf_counter()
+    grade("B", *references)
+    assert time.perf_counter() - started < 0.5
+
+
+def test_a_reference_that_is_a_long_text() -> None:
+    texts = tuple(f"{name} " + "went home and slept " * 150 for name in ("Ada", "Bob"))
+    assert grade("B", texts[1], question="Who?", choices=texts).score == 1
+    assert grade("A", texts[1], question="Who?", choices=texts).score == 0

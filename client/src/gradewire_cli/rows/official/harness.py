@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any, Final
 
 from gradewire._rows import is_of_numbers, unpacked_list
@@ -298,17 +299,27 @@ def option_position(answer: str, options: Sequence[str]) -> int | None:
 def option_named(answer: Any, options: Sequence[str]) -> Any:
     """Replace an answer that is an option's letter, alone or before the option's text, with the option's text.
 
-    Return other answers unchanged.
+    Return other answers unchanged. Where an option's text is another option's letter, the letter is returned.
     """
     if not isinstance(answer, str):
         return answer
     place = option_position(answer, options)
     if place is not None:
-        return options[place]
+        return option_shown(place, options)
     both = _OPTION.fullmatch(answer.strip())
     named = letter_position(both[1]) if both else None
     is_option = both and named is not None and named < len(options) and both[2] == options[named]
-    return both[2] if both and is_option else answer
+    return option_shown(named, options) if named is not None and is_option else answer
+
+
+def option_shown(place: int, options: Sequence[str]) -> str:
+    """Return an option's text, or its letter if an option's text is another option's letter.
+
+    With the options "C", "A", "B" (labels in a diagram), the text "A" of option B would be read as option A.
+    """
+    named = ((each, letter_position(text)) for each, text in enumerate(options))
+    confusing = any(letter is not None and letter != each and letter < len(options) for each, letter in named)
+    return ascii_uppercase[place] if confusing else options[place]
 
 
 def named_texts(target: Any) -> Any:

@@ -25,6 +25,7 @@ from gradewire_cli.rows.official.harness import (
     mapping,
     numbered,
     open_zip,
+    option_shown,
     row_id,
 )
 from gradewire_proto import final_answer
@@ -222,7 +223,7 @@ def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) 
 def _choices_if_all_known(letters: Sequence[Any], texts: Sequence[str]) -> list[str]:
     places = [_position(str(letter).strip()) for letter in letters]
     known = sorted({place for place in places if place is not None and place < len(texts)})
-    return [texts[place] for place in known] if len(known) == len(letters) else []
+    return [option_shown(place, texts) for place in known] if len(known) == len(letters) else []
 
 
 def _position(letter: str) -> int | None:

@@ -19,6 +19,7 @@ from gradewire_cli.rows.official.harness import (
     open_zip,
     option_named,
     option_position,
+    option_shown,
     references_of,
     row_id,
     without_answer,
@@ -134,7 +135,7 @@ def _references(fields: Mapping[str, Any], options: list[str]) -> Any:
         answer = references_of(fields)
     place = option_position(answer, options) if isinstance(answer, str) else None
     if place is not None:
-        return [options[place]]
+        return [option_shown(place, options)]
     return named_texts(answer) or answer
 
 

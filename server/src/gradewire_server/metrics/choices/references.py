@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from gradewire_server.metrics.choices.forms import Texts, cleaned, texts_of
-from gradewire_server.metrics.choices.options import MAX_OPTIONS, Options
+from gradewire_server.metrics.choices.options import MAX_OPTIONS, MAX_TEXT, Options
 
 MAX_REFERENCES: Final = 64
 _LETTER: Final = re.compile(
@@ -59,18 +59,19 @@ def wanted_of(references: Sequence[str], options: Options) -> Wanted:
 
 
 def _named(reference: str, options: Options, texts: Texts) -> frozenset[int]:
-    """Return the options that a reference names; several only as a list of letters."""
-    text = cleaned(reference).strip()
+    """Return the options that a reference names; several only as a list of letters or texts."""
+    text = cleaned(reference.strip()[:MAX_TEXT]).strip()  # cut as options are
     if (one := _one(text, options, texts)) is not None:
         return frozenset((one,))
-    parts = [part for part in _PARTS.split(text) if part]
+    parts = [part for part in _PARTS.split(text, MAX_OPTIONS) if part]
     if len(parts) == 1 and _JOINED.fullmatch(text) and len(text) <= MAX_OPTIONS:
         parts = list(text)
     places = [_by_letter(part, options) for part in parts]
     if len(parts) > 1 and None not in places and len(set(places)) == len(places):
         return frozenset(place for place in places if place is not None)
-    listed = [_one(part, options, texts) for part in re.split(r"\s*[;,，；\n]\s*", text) if part]
-    if len(listed) > 1 and None not in listed:
+    parts = [part for part in re.split(r"\s*[;,，；\n]\s*", text) if part]
+    listed = [_one(part, options, texts) for part in parts] if 1 < len(parts) <= MAX_OPTIONS else []
+    if listed and None not in listed:
         return frozenset(place for place in listed if place is not None)
     return frozenset()
 
