@@ -509,9 +509,9 @@ def chosen(prediction: str, confidence: float = 0.9) -> Any:
 @pytest.mark.parametrize(
     ("prediction", "choice", "score", "uncertain"),
     [
-        ("B", "right", 0.97, False),
-        ("(A) is wrong, so the dog", "right", 0.97, False),
-        ("A", "wrong", 0.03, False),
+        ("B", "right", 0.95, False),
+        ("(A) is wrong, so the dog", "right", 0.95, False),
+        ("A", "wrong", 0.05, False),
         ("B) red cat", "conflict", 0.1, True),
         ("A or B", "several", 0.1, True),
         ("I don't know", "none", 0.1, True),

@@ -265,7 +265,8 @@ def find_choice(answer: str, options: Options, *, several: bool = False) -> Choi
     texts = texts_of(options.texts)
     reader = _Reader(options, texts, several, negative)
     whole = texts.equal(cleaned(spoken))
-    if len(whole) == 1 and not _is_label(spoken, options) and not _LABELLED.match(spoken):
+    label = _is_label(spoken, options) or _is_label(cleaned(spoken), options)
+    if len(whole) == 1 and not label and not _LABELLED.match(spoken):
         return Choice((whole[0],), "text")
     return reader.marked(spoken)
 

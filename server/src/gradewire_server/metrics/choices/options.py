@@ -17,7 +17,7 @@ from gradewire_server.metrics.choices.forms import LETTER, SIGN, VOCABULARY, cle
 MAX_OPTIONS: Final = 26
 MAX_QUESTION: Final = 20_000
 _LONGEST_COUNT: Final = 12
-MAX_TEXT: Final = 2_000
+MAX_TEXT: Final = 1_000
 """Characters of an option's text that are read."""
 
 Kind = Literal["upper", "lower", "number"]

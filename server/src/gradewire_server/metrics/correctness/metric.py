@@ -253,10 +253,10 @@ def _result(
     )
 
 
-CHOICE_PRECISION: Final = 0.97
-"""The probability that the verdict of a clear choice is right, from docs/research/choices.md."""
+CHOICE_PRECISION: Final = 0.95
+"""The probability that the verdict of a clear choice is right: between the first runs in docs/research/choices.md."""
 UNCLEAR_CHOICE: Final = 0.1
-"""The probability that an answer is right although no single choice is found in it."""
+"""The probability that an answer is right although no single choice is found in it; an estimate, not measured."""
 
 
 def _chosen(result: MetricResult, graded: GradedChoice, confidence: float) -> MetricResult:

@@ -42,6 +42,7 @@ _CLEAR: Final = 0.8
 """Minimum confidence in a final answer, from which on values elsewhere in the prediction do not count."""
 _EXCLAMATION: Final = re.compile(r"(\d)!(?=\s|$)")
 _OPERATION: Final = re.compile(r"[\d+*/\u00d7\u00f7\u2212^]|\s-\s|\b(?:plus|minus|times)\b|, (?:so|and|then)\b")
+_COMPUTED: Final = re.compile(r"[+*/^]|\d\s?-\s?\d")
 _LEAD: Final = re.compile(r"\A(?:the|this) [\w ]{1,40}? (?:is|are) ", re.IGNORECASE)
 _REMARK: Final = re.compile(
     r"[.;:,] (?:check|its?|for|this|so|which|where|then|at|e\.g|in particular|determinant|the)\b", re.IGNORECASE
@@ -237,6 +238,8 @@ def _begins_with_reference(matcher: ValueMatcher, said: str, references: Sequenc
     first = next(iter(matcher.values), None)
     wanted = [values for reference in references if len(values := matcher.wanted(reference)) == 1]
     if first is None or not any(says(first, values[0], matcher.question) for values in wanted):
+        return False
+    if _COMPUTED.search(first.text):
         return False
     behind, equals, _ = written_form(said)[first.end :].partition("=")
     return bool(equals) and _OPERATION.search(behind) is None
