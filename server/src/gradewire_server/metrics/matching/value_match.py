@@ -172,7 +172,7 @@ def _matches(item: Item) -> tuple[list[ValueMatch], bool]:
 
 
 def _leads(reference: str, answer: str) -> bool:
-    """Return True if an answer begins with a reference character by character, and goes on with a remark."""
+    """Return True if an answer begins with a reference character by character, and goes on with a note."""
     begun = _LEAD.sub("", answer.strip(), count=1)
     wanted = reference.strip()
     rest = begun[len(wanted) :]
