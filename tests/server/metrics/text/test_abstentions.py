@@ -414,3 +414,16 @@ def test_the_time_of_a_repetitive_text_is_bounded(piece: str) -> None:
     abstains((piece * 1000)[:1000])
     assert not abstains(piece * 1001)
     assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ['{"answer": ""}', '{"answer": null}', '{"answers": []}', r"\boxed{\text{unanswerable}}", "null", "Doesn't say."],
+)
+def test_empty_and_dressed_answers_abstain(answer: str) -> None:
+    assert abstains(answer)
+
+
+@pytest.mark.parametrize("answer", ['{"answer": "Paris"}', r"\boxed{\text{Paris}}", "The text is Latin."])
+def test_dressed_answers_are_answers(answer: str) -> None:
+    assert not abstains(answer)

@@ -58,6 +58,8 @@ _CLAUSE_END: Final = re.compile(
 _PERSONS: Final = re.compile(r"(?:he|she|they)\b")
 _SPACED: Final = str.maketrans({"\n": ". ", "\u2013": " - ", "\u2014": " - "})
 _CLOSING_TAG: Final = re.compile(r"</\w+>")
+_EMPTY_JSON: Final = re.compile(r"\s*\{\s*\"\w{1,40}\"\s*:\s*(?:\"\s*\"|null|\[\s*\])\s*\}\s*")
+"""An object whose only value is empty: {"answer": ""}."""
 _NOT_WORDS: Final = re.compile(r"[\W_]+")
 _FARTHEST: Final = 8
 """Most words from a negation to the verb that it negates."""
@@ -86,6 +88,8 @@ def abstains(answer: str) -> bool:
     """
     if len(answer) > _MOST_CHARACTERS:
         return False
+    if _EMPTY_JSON.fullmatch(answer):
+        return True
     said = _plain(answer)
     return _bare(said) in _PHRASES or _only_abstains(list(_clauses(said)))
 
