@@ -52,7 +52,7 @@ GROUPS = {
     "new words": ("new_words", "new_share", "new_beside"),
     "members of lists": ("members_beside", "members_missing"),
     "names in references": ("reference_names",),
-    "refusals, denials and candidates": ("refusals", "refused", "denied", "alternatives"),
+    "refusals, denials and candidates": ("refusals", "value_veto", "refused", "denied", "alternatives"),
 }
 STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
