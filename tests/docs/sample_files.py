@@ -218,6 +218,9 @@ def write_samples(directory: Path) -> None:
     (directory / "examples/choices").mkdir()
     choices = (ROOT / "examples/choices/development.jsonl").read_text("utf-8").splitlines(keepends=True)
     (directory / "examples/choices/development.jsonl").write_text("".join(choices[::10]))
+    (directory / "examples/values").mkdir()
+    values = (ROOT / "examples/values/report.jsonl").read_text("utf-8").splitlines(keepends=True)
+    (directory / "examples/values/report.jsonl").write_text("".join(values[::20]))
     (directory / "examples/flips").mkdir()
     for name in ("flips", "examples/flips/development"):
         (directory / f"{name}.jsonl").write_text(_jsonl(_flips()))

@@ -58,7 +58,8 @@ def test_remarks_and_advice_are_told_once_before_anything_is_paid_for(
 
 
 def test_all_asks_no_judge_unless_it_is_named(command: Command, tmp_path: Path) -> None:
-    rows = [{"references": ["a 1", name], "prediction": "x", "question": name} for name in "pq"]
+    row = {"prediction": "x", "choices": ["a 1", "p", "q"]}
+    rows = [{**row, "references": ["a 1", name], "question": name} for name in "pq"]
     file = write_rows(tmp_path / "a.jsonl", rows)
 
     def labels(metrics: str) -> set[str]:

@@ -14,7 +14,7 @@ from gradewire_cli.group import gradewire
 CORPUS = [name for name, kind in METRIC_TYPES.items() if kind.needs_corpus]
 QUESTION = [name for name, kind in METRIC_TYPES.items() if kind.needs_question and not kind.asks_judge()]
 SEVERAL = [", ".join(name for name, kind in METRIC_TYPES.items() if kind.least_references > 1)]
-VALUES = [name for name, kind in METRIC_TYPES.items() if kind.needs_values]
+VALUES = [name for name, kind in METRIC_TYPES.items() if kind.needs_values or kind.needs_choices]
 
 ROW = {"question": "which pet", "references": ["cat", "a kitten"], "prediction": "it is a cat"}
 OTHER = {"question": "which tool", "references": ["a wok", "a pan"], "prediction": "a pan"}

@@ -315,7 +315,7 @@ def test_files_that_cannot_be_used_are_named(score: Any, questions: Any, annotat
     ("words", "message"),
     [
         (("--from", "vqa"), "needs --questions"),
-        (("--questions", "q.json"), "need --from vqa"),
+        (("--questions", "q.json"), "needs --from vqa"),
         (("--from", "vqa", "--questions", "none.json"), "none.json"),
         (("--from", "vqa", "--questions", "q.json", "--input-format", "csv"), "Leave out --input-format"),
         (("--from", "vqa", "--questions", "q.json", "--encoding", "latin-1"), "Leave out --encoding"),

@@ -41,7 +41,7 @@ _MAX_STRINGS: Final = 500_000
 """The maximum number of strings in a message's lists."""
 _SMALL_BYTES: Final = 4096
 _SLICE_BYTES: Final = 1 << 20
-_LIST_TAGS: Final = (0x12, 0x1A, 0x2A, 0x42, 0x4A, 0x00)
+_LIST_TAGS: Final = (0x12, 0x1A, 0x2A, 0x42, 0x4A, 0x52, 0x00)
 """The tags of string and image lists, and the last byte of a needlessly long tag."""
 _STRINGS_AT_ONCE: Final = 16_384
 

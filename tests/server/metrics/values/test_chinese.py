@@ -64,6 +64,7 @@ def test_each_number_has_its_value(value: int) -> None:
         # Words that contain numerals, and no numbers
         ("这是一般的问题", "这是一般的问题"),
         ("万一下雨", "万一下雨"),
+        ("一只猫", "一只猫"),
     ],
 )
 def test_texts(text: str, expected: str) -> None:

@@ -50,6 +50,8 @@ def test_languages_with_decimal_commas(question: str, *, comma: bool) -> None:
         ("What was the net cash?", "($12.5 million)", "-$12.5 million"),
         ("How many guests came?", "(250)", "(250)"),
         ("What are the coordinates?", "41.73 N, 49.95 W", "41.73° N, 49.95° W"),
+        ("有多少只猫？", "一只猫", "1只猫"),
+        ("这是什么？", "一只猫", "一只猫"),
         ("Where is it?", "48°51′N", "48.85° N"),
     ],
 )

@@ -19,6 +19,7 @@ _CHINESE_TIME: Final = re.compile(
 )
 _CHINESE_AFTERNOON: Final = frozenset({"下午", "晚上", "傍晚"})
 _CHINESE_MORNING: Final = frozenset({"上午", "早上", "凌晨"})
+_AROUND: Final = " \u3002.\uff0c"
 _PLACE: Final = re.compile(r"第(\d)")
 _CHINESE_DATE: Final = re.compile(r"(\d{4})年(\d{1,2})月(\d{1,2})[日号]")
 
@@ -65,8 +66,10 @@ def _in_digits(run: re.Match[str]) -> str:
     """Return a numeral in digits if it counts something, has several digits, or is the whole text."""
     behind = run.string[run.end() : run.end() + 1]
     before = run.string[max(0, run.start() - 1) : run.start()]
+    if run[0] == "一" and before != "第" and run.string.strip(_AROUND) != "一":
+        return run[0]  # an article
     several = len(run[0]) > 1 and not set(run[0]) <= {"万", "千", "百"}
-    if not several and behind not in _MEASURE_WORDS and before != "第" and run[0] != run.string.strip(" \u3002.\uff0c"):
+    if not several and behind not in _MEASURE_WORDS and before != "第" and run[0] != run.string.strip(_AROUND):
         return run[0]
     value = chinese_number(run[0])
     if value is None:

@@ -66,6 +66,9 @@ _CENTURY: Final = re.compile(
     r"\b(?:siglo\s(\d{1,2}|[IVX]{1,6})\b|(\d{1,2}|[IVX]{1,6})e\ssi\u00e8cle|(\d{1,2})\.\sJahrhundert)"
 )
 
+_COUNTS_IN_CHINESE: Final = re.compile(r"[\u591a\u51e0][\u5c11\u4e2a\u5f20\u53ea\u4eba\u672c\u6761]")
+_CHINESE_ONE: Final = re.compile(rf"\u4e00(?=[{_WORDS['measure_words']}])")
+"""An article unless the question asks how many."""
 _CHINESE: Final = re.compile(r"[\u4e00-\u9fff]")
 _ARC: Final = re.compile(
     r"(\d{1,3})\s?\u00b0\s?(\d{1,2}(?:\.\d+)?)\s?[\u2032\u2019']\s?(?:(\d{1,2}(?:\.\d+)?)\s?(?:[\u2033\u201d\"]|''))?"
@@ -108,6 +111,8 @@ def _rewritings(question: str) -> tuple[_Rewriting, ...]:
     found: list[_Rewriting] = [_with_points]
     if has_decimal_comma(question):
         found.append(_of_comma_language)
+    if _COUNTS_IN_CHINESE.search(question):
+        found.append(lambda text: _CHINESE_ONE.sub("1", text))
     if _ACCOUNTS.search(question):
         found.append(lambda text: _IN_PARENTHESES.sub(r"\1-\2\3\4\5", text))
     if _ASKS_FOR_TIME.search(question):
