@@ -1,4 +1,4 @@
-"""What is said of pictures that cannot be shown, and what a question without an answer needs."""
+"""Messages about pictures that cannot be shown, and rows of questions without an answer."""
 
 import math
 from pathlib import Path

@@ -22,7 +22,7 @@ from gradewire_server.metrics.values.reading import Kind, Outcome
 _PAIRS: Final = Path(__file__).parents[1] / "values" / "pairs_of_objects.jsonl"
 _LEAST: Final = 0.98
 _MOST_SECONDS: Final = 1.0
-"""Of processor time, on a busy machine; a hostile text takes a tenth."""
+"""Processor time allowed for a hostile text on a busy machine; on a quiet one it takes a tenth."""
 
 
 def _is_matched(question: str, reference: str, answer: str) -> bool:

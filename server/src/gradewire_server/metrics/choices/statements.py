@@ -172,7 +172,7 @@ def _statement(text: str, group: _Group, context: Context, number: int, span: Sp
         for kind, replied in (("reply_yes", CHOSEN), ("reply_no", REJECTED)):
             if pattern("sentence", kind).match(reply) is not None:
                 asked, force = False, replied
-    if context.previous is not None and _is_likewise(context.after):
+    if context.previous is not None and _repeats_previous(context.after):
         force = context.previous
     alone = force >= CONCLUDED and is_closed(context.after)
     by = "both" if len(group.kinds) > 1 else next(iter(group.kinds))
@@ -204,9 +204,9 @@ def _restarts(before: str) -> bool:
     return (firm or doubts) and _opens(said)
 
 
-def _is_likewise(after: str) -> bool:
+def _repeats_previous(after: str) -> bool:
     clause = first_clause(after)
-    found = first_of(clause, "likewise")
+    found = first_of(clause, "repeats")
     return found is not None and not clause[: found[0]].strip() and not clause[found[1] :].strip(" .。!;；")
 
 
