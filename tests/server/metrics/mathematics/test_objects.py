@@ -19,7 +19,7 @@ from gradewire_server.metrics.values.matching import ValueMatcher
 from gradewire_server.metrics.values.notations import rewritten
 from gradewire_server.metrics.values.reading import Kind, Outcome
 
-_PAIRS: Final = Path(__file__).parents[1] / "values" / "pairs_of_objects.jsonl"
+_PAIRS: Final = Path(__file__).with_name("pairs_of_objects.jsonl")
 _LEAST: Final = 0.98
 _MOST_SECONDS: Final = 1.0
 """Processor time allowed for a hostile text on a busy machine; on a quiet one it takes a tenth."""
