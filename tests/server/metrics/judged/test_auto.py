@@ -64,6 +64,11 @@ def test_a_choice_decides_before_anything_is_embedded(prediction: str, *, right:
     assert table.rounds == []
 
 
+def test_a_risk_under_which_nothing_is_accepted_asks_about_a_choice_too() -> None:
+    result, parts, _ = graded("A", question=PETS, risk=0.02, script=Script(on_choose=preferring("correct")))
+    assert (parts.decided_by, parts.reason, result.correct) == ("judge", "band", True)
+
+
 def test_an_exact_match_does_not_overrule_another_choice() -> None:
     """The reference's letter names another option than its text does in the answer."""
     result, parts, _ = graded("A", "B", question="Which? A) B B) A")

@@ -13,7 +13,7 @@ from gradewire_server.domain.metric import NO_MODEL, MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Preparation, Program
 from gradewire_server.metrics.choices.choice_match import choice_of
 from gradewire_server.metrics.common import FailureError, check_question, scoring, stop_at
-from gradewire_server.metrics.correctness.metric import Correctness, CorrectnessParameters
+from gradewire_server.metrics.correctness.metric import CHOICE_PRECISION, Correctness, CorrectnessParameters
 from gradewire_server.metrics.judged.auto_fit import EXACT, JUDGED, VERSION, AutoFit, AutoParameters, Band, find_fit
 from gradewire_server.metrics.judged.prompt import check_judged
 from gradewire_server.metrics.matching.exact_match import ExactMatch
@@ -81,7 +81,7 @@ class Auto:
         choice = choice_of(item)
         matched = yield from _EXACT_MATCH.score(item, ExactMatch.parameters_type(), NO_MODEL)
         if choice is not None and not choice.choice.reason:
-            cheap = _Cheap("choice_match", choice.result, EXACT)
+            cheap = _Cheap("choice_match", choice.result, CHOICE_PRECISION)
         elif choice is None and matched.correct and _is_exact(item):
             cheap = _Cheap("exact_match", matched, EXACT)
         else:
