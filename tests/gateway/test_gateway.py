@@ -12,8 +12,6 @@ from tests.gateway.test_serving import HUGE
 from tests.support.servers.gateway import SCORE, SCORE_STREAM, RunningGateway, connections, gateway_over
 from tests.support.servers.wire import EXACT, Wire, item, request, wire_server
 
-from gradewire_server.settings.limits import Deadlines
-
 ASKED = json.dumps(json_format.MessageToDict(request(item(), metrics=(EXACT,)))).encode()
 HUGE_LINES = "\n".join(
     json.dumps(line)
@@ -90,7 +88,7 @@ async def test_a_token_that_a_server_takes_which_asks_for_none_is_no_caller(wire
 
 async def test_a_stream_that_nobody_reads_gives_its_place_back() -> None:
     async with (
-        wire_server(deadlines=Deadlines(stall_s=0.5)) as wire,
+        wire_server() as wire,
         gateway_over(f"127.0.0.1:{wire.port}", write_s=1) as gateway,
         connections(gateway.port) as connect,
     ):

@@ -111,11 +111,18 @@ async def test_a_report_needs_a_token_and_its_type(gateway: RunningGateway) -> N
     assert (await gateway.client.post(REPORT, content=lines(2), headers=BEARER)).status_code == 415
 
 
+def command_line(pid: str) -> bytes:
+    try:
+        return Path("/proc", pid, "cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):  # it ended after it was listed
+        return b""
+
+
 async def test_one_report_is_made_at_a_time_and_ends_with_its_caller(gateway: RunningGateway) -> None:
     def programs() -> list[str]:
         folders = Path("/proc", str(os.getpid()), "task").glob("*/children")
         pids = [pid for folder in folders for pid in folder.read_text().split()]
-        return [pid for pid in pids if b"scored_rows" in Path("/proc", pid, "cmdline").read_bytes()]
+        return [pid for pid in pids if b"scored_rows" in command_line(pid)]
 
     def first_to_go() -> bool:
         """Where memory runs out, the system ends the report and not the server."""

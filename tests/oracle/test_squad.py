@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.oracle.squad import Figures, figures_of, means
 from tests.support.engines.programs import Table
+from tests.support.examples import example_count
 
 from gradewire_server.domain.items import Item, Status
 from gradewire_server.domain.metric import NO_MODEL
@@ -32,7 +33,7 @@ def measured(prediction: str, answers: tuple[str, ...]) -> Figures:
 
 
 # A row takes a millisecond, but a busy machine takes long to draw one.
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=example_count(60), suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(PIECES, max_size=6).map(" ".join), st.lists(REFERENCES, max_size=3).map(tuple))
 def test_each_row_equals_the_definition(prediction: str, answers: tuple[str, ...]) -> None:
     assert measured(prediction, answers) == pytest.approx(figures_of(prediction, answers))

@@ -43,7 +43,7 @@ class RunningGateway:
         (count,) = (line.split()[1] for line in lines if line.startswith("gradewire_gateway_requests_in_flight "))
         return int(float(count)) - 1
 
-    async def until_in_flight(self, count: int, *, within_s: float = 30) -> None:
+    async def until_in_flight(self, count: int, *, within_s: float = 60) -> None:
         """Waits until so many are."""
         async with asyncio.timeout(within_s):
             while await self.in_flight() != count:  # noqa: ASYNC110 - the gateway tells nobody
@@ -62,7 +62,7 @@ class RawConnection:
         """Connects from `host`."""
         client = socket.socket()
         client.setblocking(False)  # noqa: FBT003 - the name of the parameter is the function's
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
         client.bind((host, 0))
         await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", port))
         return cls(*await asyncio.open_connection(sock=client, limit=1024))

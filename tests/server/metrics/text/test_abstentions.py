@@ -6,6 +6,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import example_count
 
 from gradewire_server.metrics.text.abstentions import abstains
 
@@ -407,7 +408,7 @@ def test_any_text_is_read(answer: str) -> None:
     assert abstains(answer) in {True, False}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=example_count(30), deadline=None)
 @given(st.lists(PIECES, min_size=1, max_size=4).map("".join))
 def test_the_time_of_a_repetitive_text_is_bounded(piece: str) -> None:
     began = time.process_time()
