@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from tests.support.debian.wordnet import wordnet_files
 
 from gradewire_models.cli.group import models
-from gradewire_train.grader_rows import fold_of
 from gradewire_train.recipes import GraderRecipe, read_recipe, recipe_digest
+from gradewire_train.rows.row import fold_of
 from gradewire_train.run import command
 
 FILES = ("adapter_config.json", "adapter_model.safetensors", "head.safetensors", "gradewire.json", "README.md")
@@ -39,6 +40,13 @@ def test_it_writes_adapter_head_card_recipe_and_facts_twice_the_same(
     card = (out / "README.md").read_text()
     assert "| own | 48 |" in card
     assert "--recipe recipe.toml --rows own.jsonl --temperature 1.5 --out DIR" in card
+
+
+def test_rows_are_made_from_those_that_it_trains_on(wide_folder: Path, rows_file: Path, tmp_path: Path) -> None:
+    found = call(wide_folder, tmp_path, "--rows", rows_file, "--counterfactual-rows", 20, "--wordnet", wordnet_files())
+    assert found.exit_code == 0, found.output
+    assert "| counterfactual | 20 |" in (tmp_path / "README.md").read_text()
+    assert "counterfactual_rows = 20" in (tmp_path / "recipe.toml").read_text()
 
 
 def test_it_learns_and_scores_the_questions_that_were_left_out(

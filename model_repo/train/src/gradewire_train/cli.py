@@ -322,7 +322,9 @@ def _finite(_context: click.Context, _option: click.Parameter, given: float) -> 
         type=FILE,
         multiple=True,
         help="Train on labelled rows in JSON lines: question, references, prediction, and label from 0 (wrong) to 1 "
-        "(right), or labels of several annotators. Repeatable. Sources (field dataset, or the file) get equal weights.",
+        "(right), or labels of several annotators. Pairs that differ in one place (answer, changed, label) and sentence "
+        "pairs (sentence1, sentence2, gold_label; also in tables with tabs) become rows, too. Repeatable. Sources "
+        "(field dataset, or the file) get equal weights.",
     ),
     rare_option(
         "--half",

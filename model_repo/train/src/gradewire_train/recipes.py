@@ -146,6 +146,11 @@ class Material:
         ge=0,
         le=1,
     )
+    counterfactual_rows: int = Field(
+        default=0,
+        description="Number of rows made from your rows: a right answer made wrong in one place, or a wrong one right.",
+        ge=0,
+    )
     reference_count: int = Field(
         default=2,
         description="References to use from each row, one per epoch; the first is the most similar to the answer.",

@@ -18,8 +18,8 @@ from gradewire_models.repository.grader_input import MAX_TOKENS, Piece, Pieces, 
 from gradewire_train import TrainingError
 from gradewire_train.batches import Batches, ids_by_text
 from gradewire_train.encoder import TokenIds, TrainedEncoder, prepare, save_trained, set_weights, trained_weights
-from gradewire_train.grader_rows import GraderRow, weights
 from gradewire_train.recipes import GraderRecipe, GraderTraining
+from gradewire_train.rows.row import GraderRow, weights
 
 
 class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not installed for type checks

@@ -17,8 +17,10 @@ from gradewire_stats.calibration.labelled_rows import Half
 from gradewire_train import TrainingError
 from gradewire_train.encoder import Base
 from gradewire_train.graded.drawing import Drawer
-from gradewire_train.grader_rows import DRAWN, GraderRow, drawn_row, fold_of, read_rows, rows_digest
 from gradewire_train.recipes import GraderRecipe
+from gradewire_train.rows.counterfactuals import counterfactuals
+from gradewire_train.rows.labelled import read_rows
+from gradewire_train.rows.row import DRAWN, GraderRow, drawn_row, fold_of, rows_digest
 from gradewire_train.run.card import Account, write_account
 from gradewire_train.run.command import Request, base_encoder, run_training
 from gradewire_train.run.grader_model import Grader, GraderTokenizer, Judgement, row_logits
@@ -54,11 +56,16 @@ class _GraderWork:
         given = [row for path in request.rows for row in read_rows(path, half=request.half)]
         scored = [row for path in request.score for row in read_rows(path)]
         console.print("drawing rows")
-        every = [*_drawn(request, recipe), *given]
+        lexicon = Lexicon(WordNet(request.wordnet or usual_directory())) if _draws(recipe) else None
+        every = [*(_drawn(recipe, lexicon) if lexicon is not None else ()), *given]
         number, count = request.left_out or (0, 1)
         out = [row for row in every if fold_of(row.question, count) == number - 1]
         self._rows = [row for row in every if fold_of(row.question, count) != number - 1]
         self._scored = [*out, *scored]
+        if lexicon is not None:
+            # Change only rows to train on, so that a row that is left out lends its reference to no other row.
+            count, seed = recipe.material.counterfactual_rows, recipe.training.seed
+            self._rows += counterfactuals(self._rows, count, lexicon, seed=seed)
         if not self._rows:
             raise TrainingError("there are no rows to train on. Use --rows, or set --drawn-rows above 0")
         deterministic(recipe.training)
@@ -129,10 +136,12 @@ def grader_account(base: Base, rows: Sequence[GraderRow], temperature: float) ->
     )
 
 
-def _drawn(request: GraderRequest, recipe: GraderRecipe) -> list[GraderRow]:
-    if not recipe.material.drawn_rows:
-        return []
-    drawer = Drawer(Lexicon(WordNet(request.wordnet or usual_directory())), "train")
+def _draws(recipe: GraderRecipe) -> bool:
+    return recipe.material.drawn_rows > 0 or recipe.material.counterfactual_rows > 0
+
+
+def _drawn(recipe: GraderRecipe, lexicon: Lexicon) -> list[GraderRow]:
+    drawer = Drawer(lexicon, "train")
     count, seed = recipe.material.drawn_rows, recipe.training.seed
     return [drawn_row(row) for kind in drawer.kinds for row in drawer.rows(kind, count, seed=seed)]
 

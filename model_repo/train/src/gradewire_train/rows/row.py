@@ -1,4 +1,4 @@
-"""Read labelled rows for a grader, convert drawn rows, and weight all rows."""
+"""Define a grader's rows; split them by question, and weight them."""
 
 import hashlib
 import json
@@ -7,20 +7,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Final
 
-from pydantic import Field
-
-from gradewire_stats.calibration.labelled_rows import Half, half_of, question_key
-from gradewire_train import TrainingError
-from gradewire_train.examples import AnswerLine, json_lines, lines_digest
+from gradewire_stats.calibration.labelled_rows import question_key
+from gradewire_train.examples import lines_digest
 from gradewire_train.graded.wording import DrawnRow
 
 MOST_REFERENCES: Final = 3
 """Default maximum number of references that a grader reads from a row."""
 _WORD: Final = re.compile(r"\w+")
 DRAWN: Final = "drawn"
-_Grade = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +41,9 @@ class GraderRow:
     kind: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Line(AnswerLine):
-    id: Any = None
-    label: _Grade | None = None
-    labels: tuple[_Grade, ...] = ()
-    dataset: Any = None
-    kind: Any = ""
-
-
-def read_rows(path: Path, *, half: Half | None = None) -> list[GraderRow]:
-    """Read JSON lines with a question, references, a prediction, and one label (0 to 1) or several annotators' labels.
-
-    If `half` is given, keep only rows whose question is in this split.
-
-    Raises:
-        TrainingError: A line is invalid (the message states the line), or no row is left.
-    """
-    rows = [_row(line, where, path.stem) for where, line in json_lines(path, _Line)]
-    rows = [row for row in rows if half is None or half_of(row.question) == half]
-    if not rows:
-        raise TrainingError(f"{path} has no row" + (f" in half {half}" if half else ""))
-    return rows
+def row_id(path: Path, where: str) -> str:
+    """Return the ID of a row without an ID: the file's name and the line, which are the same on every machine."""
+    return f"{path.name}{where.removeprefix(str(path))}"
 
 
 def drawn_row(row: DrawnRow) -> GraderRow:
@@ -110,21 +87,3 @@ def weights(rows: Sequence[GraderRow], *, drawn_share: float) -> list[float]:
 def rows_digest(rows: Sequence[GraderRow]) -> str:
     """Return the SHA-256 of the rows' fields, 64 hex characters."""
     return lines_digest(json.dumps(asdict(row), sort_keys=True) for row in rows)
-
-
-def _row(line: _Line, where: str, file: str) -> GraderRow:
-    labels = line.labels or (line.label,)
-    grades = [label for label in labels if label is not None]
-    if not grades:
-        raise TrainingError(
-            f"{where}: label must be a number from 0 (wrong) to 1 (right), or labels must be a list of such numbers"
-        )
-    return GraderRow(
-        id=str(line.id or where),
-        question=line.question,
-        references=best_references(line.references, line.prediction),
-        prediction=line.prediction,
-        label=sum(grades) / len(grades),
-        source=(source := str(line.dataset or file)),
-        kind=str(line.kind) if source == DRAWN else "",
-    )

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from gradewire_stats.calibration.labelled_rows import half_of
 from gradewire_train import TrainingError
-from gradewire_train.grader_rows import DRAWN, GraderRow, best_references, fold_of, read_rows, rows_digest, weights
+from gradewire_train.rows.labelled import read_rows
+from gradewire_train.rows.row import DRAWN, GraderRow, best_references, fold_of, rows_digest, weights
 
 ROW = {"id": "1", "question": "Who?", "references": ["Ann Lee", "Lee"], "prediction": "It was Lee.", "label": 1}
 
@@ -30,7 +31,20 @@ def test_the_reference_with_most_of_its_words_in_the_answer_comes_first(tmp_path
 def test_several_labels_are_a_soft_one_and_a_dataset_is_a_source(tmp_path: Path) -> None:
     rows = read_rows(write(tmp_path / "own.jsonl", {**ROW, "labels": [1, 0, 1], "dataset": "nq", "id": None}))
     assert rows[0].label == pytest.approx(2 / 3)
-    assert (rows[0].source, rows[0].id) == ("nq", f"{tmp_path / 'own.jsonl'}, line 1")
+    assert (rows[0].source, rows[0].id) == ("nq", "own.jsonl, line 1")
+
+
+def test_a_pair_that_differs_in_one_place_is_two_rows(tmp_path: Path) -> None:
+    pair = {"question": "Who?", "references": ["Ann", "Bob"], "answer": "Ann.", "changed": "Bob? No.", "label": 0}
+    kept = {**pair, "id": "x", "changed": "It was Ann.", "label": 1, "dataset": "mine"}
+    assert read_rows(write(tmp_path / "flips.jsonl", pair, kept)) == [
+        GraderRow("flips.jsonl, line 1 answer", "Who?", ("Ann", "Bob"), "Ann.", 1.0, "flips"),
+        GraderRow("flips.jsonl, line 1 changed", "Who?", ("Bob", "Ann"), "Bob? No.", 0.0, "flips"),
+        GraderRow("x answer", "Who?", ("Ann", "Bob"), "Ann.", 1.0, "mine"),
+        GraderRow("x changed", "Who?", ("Ann", "Bob"), "It was Ann.", 1.0, "mine"),
+    ]
+    with pytest.raises(TrainingError, match="line 2: changed must be a valid string, not None"):
+        read_rows(write(tmp_path / "flips.jsonl", pair, {**pair, "changed": None}))
 
 
 @pytest.mark.parametrize(

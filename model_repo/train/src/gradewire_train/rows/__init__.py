@@ -1,0 +1,1 @@
+"""The rows that a grader is trained on."""
