@@ -67,7 +67,7 @@ def test_what_is_wrong_is_named_by_line_and_field(change: dict[str, object], say
 
 def test_a_half_has_its_questions_alone(tmp_path: Path) -> None:
     path = write(tmp_path / "own.jsonl", *({**ROW, "question": f"who is {number}"} for number in range(30)))
-    halves = {half: {row.question for row in read_rows(path, half=half)} for half in ("a", "b")}  # type: ignore[arg-type]
+    halves = {half: {row.question for row in read_rows(path, half=half)} for half in ("a", "b")}
     assert all(half_of(question) == half for half, asked in halves.items() for question in asked)
     assert len(halves["a"] | halves["b"]) == 30
     one = write(tmp_path / "one.jsonl", {**ROW, "question": min(halves["b"])})

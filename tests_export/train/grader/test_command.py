@@ -43,9 +43,13 @@ def test_it_writes_adapter_head_card_recipe_and_facts_twice_the_same(
 
 
 def test_rows_are_made_from_those_that_it_trains_on(wide_folder: Path, rows_file: Path, tmp_path: Path) -> None:
-    found = call(wide_folder, tmp_path, "--rows", rows_file, "--counterfactual-rows", 20, "--wordnet", wordnet_files())
+    found = call(wide_folder, tmp_path, "--rows", rows_file, "--counterfactual-rows", 20, "--wordnet", wordnet_files(),
+                 "--notice", "own.jsonl is under CC BY-SA 3.0.")  # fmt: skip
     assert found.exit_code == 0, found.output
-    assert "| counterfactual | 20 |" in (tmp_path / "README.md").read_text()
+    card = (tmp_path / "README.md").read_text()
+    assert "- The last step was kept. own.jsonl is under CC BY-SA 3.0.\n" in card
+    assert "--notice 'own.jsonl is under CC BY-SA 3.0.' --out DIR" in card
+    assert "| counterfactual | 20 |" in card
     assert "counterfactual_rows = 20" in (tmp_path / "recipe.toml").read_text()
 
 

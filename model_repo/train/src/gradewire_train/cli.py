@@ -322,9 +322,9 @@ def _finite(_context: click.Context, _option: click.Parameter, given: float) -> 
         type=FILE,
         multiple=True,
         help="Train on labelled rows in JSON lines: question, references, prediction, and label from 0 (wrong) to 1 "
-        "(right), or labels of several annotators. Pairs that differ in one place (answer, changed, label) and sentence "
-        "pairs (sentence1, sentence2, gold_label; also in tables with tabs) become rows, too. Repeatable. Sources "
-        "(field dataset, or the file) get equal weights.",
+        "(right), or labels of several annotators. Pairs that differ in one place (answer, changed, label) and "
+        "sentence pairs (sentence1, sentence2, gold_label; also in tables with tabs) become rows, too. Repeatable. "
+        "Sources (field dataset, or the file) get equal weights.",
     ),
     rare_option(
         "--half",
@@ -352,6 +352,12 @@ def _finite(_context: click.Context, _option: click.Parameter, given: float) -> 
         "--start",
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         help="Continue from an earlier grader: the --out folder of an earlier run.",
+    ),
+    rare_option(
+        "--notice",
+        default="",
+        metavar="TEXT",
+        help="Add TEXT to the model card, for example the licences of the rows' files.",
     ),
     rare_option(
         "--temperature",

@@ -40,6 +40,7 @@ class GraderRequest(Request):
     left_out: tuple[int, int] | None
     score: tuple[Path, ...]
     start: Path | None
+    notice: str
     temperature: float
 
 
@@ -89,6 +90,7 @@ class _GraderWork:
         account = replace(
             grader_account(self._base, self._rows, request.temperature),
             options=_options(request),
+            remark=f"The last step was kept{f'. {request.notice}' if request.notice else ''}",
             files=started | {path.name: file_sha256(path) for path in request.rows},
         )
         self._grader.rounded()
@@ -163,6 +165,8 @@ def _options(request: GraderRequest) -> str:
         given.append(("--half", request.half))
     if request.left_out:
         given.append(("--leave-out-fold", "/".join(map(str, request.left_out))))
+    if request.notice:
+        given.append(("--notice", request.notice))
     if request.temperature != 1:
         given.append(("--temperature", f"{request.temperature:g}"))
     return "".join(f" {option} {shlex.quote(value)}" for option, value in given)
