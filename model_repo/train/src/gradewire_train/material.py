@@ -29,3 +29,9 @@ ANSWERS = _read("answers")
 
 GRADED = _read("graded")
 """Words, questions and sentences for labelled rows."""
+
+FLIPS = _read("flips")
+"""Sentences and words for labelled rows in which one place decides the label."""
+
+MENTIONS = _read("mentions")
+"""Sentences that give an answer and mention another value."""

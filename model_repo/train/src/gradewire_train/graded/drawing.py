@@ -7,7 +7,7 @@ from typing import Final
 
 from gradewire_train import TrainingError
 from gradewire_train.examples import lines_digest
-from gradewire_train.graded import days, evasions, nouns, quantities, stories
+from gradewire_train.graded import days, evasions, mentions, nouns, quantities, relations, statements, stories
 from gradewire_train.graded.parts import Name, Part, PartRandom, TooFewError
 from gradewire_train.graded.wording import Drawn, DrawnRow, owned, worded
 from gradewire_train.texts import choices, dates, names, numbers
@@ -88,6 +88,7 @@ class Drawer:
     @cached_property
     def _kinds(self) -> Mapping[str, Kind]:
         noun, several = nouns.Nouns(self._lexicon), nouns.Lists(self._lexicon)
+        relation = relations.Relations(self._lexicon)
         own: dict[str, Kind] = {
             "same_sentence_date": days.dated_sentence,
             "years_about": days.years_about,
@@ -118,6 +119,22 @@ class Drawer:
             "refused": partial(self._evading, evasions.refused),
             "off_topic": self._off_topic,
             "long": partial(self._evading, evasions.long),
+            "converse": relation.converse,
+            "noun_exchanged": relation.noun_exchanged,
+            "opposite": relation.opposite,
+            "part_of": relation.part_of,
+            "members": relation.members,
+            "negated": statements.negated,
+            "affirmed": statements.affirmed,
+            "quantified": statements.quantified,
+            "conditional": statements.conditional,
+            "worked": statements.worked,
+            "of_another": partial(self._evading, mentions.of_another),
+            "quoted": partial(self._evading, mentions.quoted),
+            "retracted": partial(self._evading, mentions.retracted),
+            "contrasted": partial(self._evading, mentions.contrasted),
+            "wrapped": partial(self._evading, mentions.wrapped),
+            "undecided": partial(self._evading, mentions.undecided),
         }
         every: dict[str, Kind] = {name: partial(self._worded, name) for name in self._draws}
         every.update(own)

@@ -3,14 +3,20 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from gradewire_train.graded.parts import PartRandom
-from gradewire_train.material import GRADED
+from gradewire_train.material import FLIPS, GRADED
 from gradewire_train.texts.draw import Draw, normal
 from gradewire_train.texts.lexicon import Lexicon
+from gradewire_train.texts.names import person_name
 from gradewire_train.texts.wording import answer_style, contrast, filled, question_style, sentence
 
+T = TypeVar("T")
+
 _BARE, _STATED, _CHATTED = 0.33, 0.35, 0.17
+_ALONE = 0.75
+_PLAINLY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,43 @@ def wrapped(rng: PartRandom, statement: str, said: str) -> str:
 def remarks(rng: PartRandom, count: int) -> list[str]:
     """Return `count` filler sentences that answer nothing."""
     return rng.sample(GRADED["remarks"], count) if count else []
+
+
+def surrounded(rng: PartRandom, text: str, joint: str = " ") -> str:
+    """Return the text alone, or in a quarter of the cases among filler sentences."""
+    if rng.random() < _ALONE:
+        return text
+    before = rng.randrange(0, 3)
+    around = remarks(rng, before + rng.randrange(1, 4))
+    ended = f"{text}." if joint == " " and text[-1].isalnum() else text
+    return joint.join([*around[:before], ended, *around[before:]])
+
+
+def another_of(rng: PartRandom, texts: Sequence[T], than: T) -> T:
+    """Return one of the part's texts, a different one than `than` if the part has one."""
+    others = [each for each in rng.part.of(texts) if each != than]
+    own = others or texts
+    return own[rng.randrange(len(own))]
+
+
+def lead(rng: PartRandom) -> str:
+    """Return a template for a statement: the statement alone, or after a few words such as "I read that"."""
+    return "{}." if rng.random() < _PLAINLY else rng.choice(FLIPS["reported"])
+
+
+def completed(template: str, **texts: str) -> str:
+    """Return the template with its named blanks filled; other braces, as in JSON and LaTeX, stay."""
+    for name, text in texts.items():
+        template = template.replace(f"{{{name}}}", text)
+    return template
+
+
+def two_names(rng: PartRandom) -> tuple[str, str]:
+    """Return two persons who share neither first name nor surname."""
+    first, second = person_name(rng), person_name(rng)
+    while first.last == second.last or first.first == second.first:
+        second = person_name(rng)
+    return first.usual, second.usual
 
 
 def references(rng: PartRandom, draw: Draw) -> tuple[str, ...]:
