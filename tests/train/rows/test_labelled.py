@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gradewire_stats.calibration.labelled_rows import half_of
 from gradewire_train import TrainingError
 from gradewire_train.rows.labelled import read_rows
-from gradewire_train.rows.row import DRAWN, GraderRow, best_references, fold_of, rows_digest, weights
+from gradewire_train.rows.row import DRAWN, GraderRow, at_most, best_references, fold_of, rows_digest, weights
 
 ROW = {"id": "1", "question": "Who?", "references": ["Ann Lee", "Lee"], "prediction": "It was Lee.", "label": 1}
 
@@ -92,6 +92,23 @@ def test_sources_weigh_the_same_and_drawn_kinds_share_their_part() -> None:
     assert found[4] == pytest.approx(sum(found[5:])) == pytest.approx(0.2 * 7)
     assert weights(rows[:4], drawn_share=0.4) == pytest.approx([2 / 3] * 3 + [2])
     assert weights(rows[4:], drawn_share=0.4) == pytest.approx([1.5, 0.75, 0.75])
+
+
+@given(st.permutations(range(12)), st.integers(0, 3))
+def test_at_most_so_many_rows_of_a_source_are_kept_whatever_their_order(order: list[int], seed: int) -> None:
+    rows = [GraderRow(f"{n}", "q", ("r",), "p", 1.0, "few" if n < 3 else "many") for n in order]
+    found = at_most(rows, 4, seed=seed)
+    assert [row for row in rows if row in found] == found
+    assert sum(row.source == "few" for row in found) == 3
+    assert sum(row.source == "many" for row in found) == 4
+    assert {row.id for row in found} == {row.id for row in at_most(sorted(rows, key=lambda row: row.id), 4, seed=seed)}
+    assert at_most(rows, 0, seed=seed) == rows
+
+
+def test_another_seed_keeps_other_rows() -> None:
+    rows = [GraderRow(f"{n}", "q", ("r",), "p", 1.0, "many") for n in range(100)]
+    kept = [{row.id for row in at_most(rows, 10, seed=seed)} for seed in range(2)]
+    assert kept[0] != kept[1]
 
 
 def test_the_digest_is_of_all_that_is_read() -> None:

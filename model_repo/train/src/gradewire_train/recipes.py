@@ -146,6 +146,9 @@ class Material:
         ge=0,
         le=1,
     )
+    source_rows: int = Field(
+        default=0, description="Maximum number of rows of each of your sources, drawn at random; 0 means all.", ge=0
+    )
     counterfactual_rows: int = Field(
         default=0,
         description="Number of rows made from your rows: a right answer made wrong in one place, or a wrong one right.",

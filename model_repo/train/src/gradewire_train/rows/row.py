@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -68,6 +68,21 @@ def fold_of(question: str, folds: int) -> int:
     """Return a question's fold, from 0; all rows with the same question are in the same fold."""
     digest = hashlib.blake2b(question_key(question).encode("utf-8"), digest_size=8, person=b"fold").digest()
     return int.from_bytes(digest) % folds
+
+
+def at_most(rows: Sequence[GraderRow], count: int, *, seed: int) -> list[GraderRow]:
+    """Return at most `count` rows of each source, in the order of `rows`; 0 means all rows.
+
+    The rows with the smallest seeded hashes are chosen, so the choice does not depend on the order.
+    """
+    if not count:
+        return list(rows)
+    groups: dict[str, list[tuple[bytes, int]]] = defaultdict(list)
+    for index, row in enumerate(rows):
+        text = json.dumps([seed, row.id, row.question, row.references, row.prediction])
+        groups[row.source].append((hashlib.blake2b(text.encode(), digest_size=8, person=b"source").digest(), index))
+    kept = sorted(index for group in groups.values() for _, index in sorted(group)[:count])
+    return [rows[index] for index in kept]
 
 
 def weights(rows: Sequence[GraderRow], *, drawn_share: float) -> list[float]:

@@ -20,7 +20,7 @@ from gradewire_train.graded.drawing import Drawer
 from gradewire_train.recipes import GraderRecipe
 from gradewire_train.rows.counterfactuals import counterfactuals
 from gradewire_train.rows.labelled import read_rows
-from gradewire_train.rows.row import DRAWN, GraderRow, drawn_row, fold_of, rows_digest
+from gradewire_train.rows.row import DRAWN, GraderRow, at_most, drawn_row, fold_of, rows_digest
 from gradewire_train.run.card import Account, write_account
 from gradewire_train.run.command import Request, base_encoder, run_training
 from gradewire_train.run.grader_model import Grader, GraderTokenizer, Judgement, row_logits
@@ -54,7 +54,8 @@ class _GraderWork:
 
     def __init__(self, request: GraderRequest, recipe: GraderRecipe, console: Console) -> None:
         self._request, self._recipe, self._console = request, recipe, console
-        given = [row for path in request.rows for row in read_rows(path, half=request.half)]
+        read = [row for path in request.rows for row in read_rows(path, half=request.half)]
+        given = at_most(read, recipe.material.source_rows, seed=recipe.training.seed)
         scored = [row for path in request.score for row in read_rows(path)]
         console.print("drawing rows")
         lexicon = Lexicon(WordNet(request.wordnet or usual_directory())) if _draws(recipe) else None
