@@ -150,10 +150,10 @@ def quantified(rng: PartRandom, *, right: bool) -> Drawn:
     meant = any_of(rng, tuple(_OTHERS))
     said = meant if right else any_of(rng, _OTHERS[meant])
     several, one = rng.choice(words["properties"]).split("|")
-    count = rng.randrange(12, 60)
+    count = rng.randrange(20, 60)
     texts = {
         "things": rng.choice(words["things"]), "be": several, "bes": one, "n": str(count),
-        "many": str(rng.randrange(count * 3 // 5 + 1, count * 9 // 10 + 1)), "few": str(rng.randrange(1, 3)),
+        "many": str(rng.randrange(count * 3 // 5 + 1, count * 9 // 10 + 1)), "few": "2",
     }  # fmt: skip
     question = question_style(rng, completed(rng.choice(words["questions"]), **texts))
     form = rng.choice(words[meant])
