@@ -86,6 +86,16 @@ def test_no_implied_answer_says_yes_or_no(many: Many) -> None:
     )
 
 
+def test_the_higher_number_belongs_to_the_reference_if_the_question_asks_for_more(many: Many) -> None:
+    for row in many("numbers_compared"):
+        question, answer = row.drawn.question, stated(row)
+        less = re.search(r"younger|fewer|less|lower|earlier|first", question) is not None
+        own, other = (
+            _number_of(answer, name) for name in (row.drawn.references[0], _other_name(answer, row.drawn.references[0]))
+        )
+        assert ((own < other) == less) == row.drawn.right, row
+
+
 def test_an_amount_is_right_if_it_is_the_same_of_the_whole(many: Many) -> None:
     checked = 0
     for row in many("quantified"):
@@ -133,6 +143,18 @@ def test_some_wrong_calculations_contain_the_reference(many: Many) -> None:
 def test_some_wrong_statements_share_most_words_with_the_reference(kind: str, many: Many) -> None:
     close = [shared(row) for row in many(kind) if not row.drawn.right]
     assert sum(share > 0.6 for share in close) > len(close) / 5
+
+
+def _other_name(text: str, name: str) -> str:
+    return next(each for each in re.findall(r"[A-Z][\w'-]+ [A-Z][\w'-]+", text) if each != name)
+
+
+def _number_of(text: str, name: str) -> int:
+    """The first number after the name, or the last one before it where the statement has the numbers first."""
+    before, _, after = text.partition(name)
+    if "books by" in text:
+        return int(re.findall(r"\d+", before)[-1])
+    return int(re.findall(r"\d+", after)[0])
 
 
 def _amount(text: str) -> str | None:

@@ -85,6 +85,23 @@ def affirmed(rng: PartRandom, *, right: bool) -> Drawn:
     return Drawn(question_style(rng, question), (reference,), answer, str(holds), str(said))
 
 
+def numbers_compared(rng: PartRandom, *, right: bool) -> Drawn:
+    """Answer which of two is more or less by the numbers of both; a wrong answer exchanges the numbers."""
+    more, less, statement, span = rng.choice(FLIPS["numbers_compared"])
+    first, second = two_names(rng)
+    low, high = sorted(rng.sample(range(*map(int, span.split("-"))), 2))
+    meant, other = (first, second) if rng.random() < 0.5 else (second, first)
+    asked_more = rng.random() < 0.5
+    # The reference has the high number if the question asks for more and the answer is right, or if neither holds.
+    own, theirs = (high, low) if asked_more == right else (low, high)
+    named = {meant: str(own), other: str(theirs)}
+    pair = [first, second]
+    rng.shuffle(pair)
+    said = completed(statement, a=pair[0], b=pair[1], x=named[pair[0]], y=named[pair[1]])
+    question = question_style(rng, completed(more if asked_more else less, a=first, b=second))
+    return Drawn(question, (meant,), reported(rng, said), meant, meant if right else other)
+
+
 def _role_claim(rng: PartRandom) -> tuple[str, str, str]:
     forms = rng.choice(FLIPS["converses_of_persons"])
     first, second = two_names(rng)
