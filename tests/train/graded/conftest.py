@@ -1,6 +1,8 @@
 """Drawn rows of every kind of both parts, over all of WordNet."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 import pytest
 from tests.support.debian.wordnet import wordnet_files
@@ -8,18 +10,47 @@ from tests.support.debian.wordnet import wordnet_files
 from gradewire_train.graded.drawing import Drawer
 from gradewire_train.graded.parts import Name
 from gradewire_train.graded.wording import DrawnRow
+from gradewire_train.material import GRADED
 from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.wordnet import WordNet
 
 COUNT = 30
+MANY = 120
 Rows = Mapping[str, Sequence[DrawnRow]]
+Many = Callable[[str], Sequence[DrawnRow]]
+
+LEAD = re.compile(
+    r"^(?:As far as I know|The text says that|I read that|According to the notes|From what I understood"
+    r"|It turned out that|If I recall it well|Everyone agrees that|One thing is clear|The report states"
+    r"|In the end)[,:]? "
+)
+
+
+def stated(row: DrawnRow) -> str:
+    """The answer without filler sentences, and without the words before a statement."""
+    text = row.drawn.prediction
+    for remark in GRADED["remarks"]:
+        text = text.replace(remark, "")
+    return LEAD.sub("", text.strip())
+
+
+def shared(row: DrawnRow) -> float:
+    """The part of the reference's words that are in the answer."""
+    reference, answer = (
+        set(re.findall(r"\w+", text.lower())) for text in (row.drawn.references[0], row.drawn.prediction)
+    )
+    return len(reference & answer) / len(reference)
 
 
 @pytest.fixture(scope="session")
-def drawn() -> Mapping[Name, Rows]:
+def drawers() -> Mapping[Name, Drawer]:
     lexicon = Lexicon(WordNet(wordnet_files()))
     parts: tuple[Name, Name] = ("train", "eval")
-    drawers = {part: Drawer(lexicon, part) for part in parts}
+    return {part: Drawer(lexicon, part) for part in parts}
+
+
+@pytest.fixture(scope="session")
+def drawn(drawers: Mapping[Name, Drawer]) -> Mapping[Name, Rows]:
     return {
         part: {kind: list(drawer.rows(kind, COUNT, seed=3)) for kind in drawer.kinds}
         for part, drawer in drawers.items()
@@ -30,3 +61,9 @@ def drawn() -> Mapping[Name, Rows]:
 def rows(drawn: Mapping[Name, Rows]) -> Rows:
     """Of both parts, by kind."""
     return {kind: [*drawn["train"][kind], *drawn["eval"].get(kind, ())] for kind in drawn["train"]}
+
+
+@pytest.fixture(scope="session")
+def many(drawers: Mapping[Name, Drawer]) -> Many:
+    """More rows of a kind, of both parts: enough that a test's own parser reads some of them."""
+    return cache(lambda kind: [row for drawer in drawers.values() for row in drawer.rows(kind, MANY, seed=4)])

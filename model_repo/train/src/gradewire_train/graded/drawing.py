@@ -126,6 +126,7 @@ class Drawer:
             "members": relation.members,
             "negated": statements.negated,
             "affirmed": statements.affirmed,
+            "numbers_compared": statements.numbers_compared,
             "quantified": statements.quantified,
             "conditional": statements.conditional,
             "worked": statements.worked,

@@ -109,7 +109,9 @@ def _mentioning(
     said, other = _pair(rng, draw, right=right)
     if normal(said) == normal(other):
         return None
-    text = capitalised(completed(rng.choice(templates), said=said, other=other))
+    text = completed(rng.choice(templates), said=said, other=other)
+    if joint == " ":  # code and fields keep their case
+        text = capitalised(text)
     return _row(rng, draw, surrounded(rng, text, joint), right=right, among=False)
 
 

@@ -204,7 +204,8 @@ class Relations:
 
     def _parts(self, whole: Synset) -> list[str]:
         parts = [self._lexicon.synset(key).words[0] for key in whole.linked("%p")]
-        return [each.text for each in parts if each.met and plain(each.text)]
+        name = whole.words[0].text
+        return [each.text for each in parts if each.met and plain(each.text) and each.text not in name]
 
     def members(self, rng: PartRandom, *, right: bool) -> Drawn | None:
         """List all members in any order; in a wrong answer one is missing, exchanged, excluded or too many."""

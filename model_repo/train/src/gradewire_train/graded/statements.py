@@ -85,6 +85,23 @@ def affirmed(rng: PartRandom, *, right: bool) -> Drawn:
     return Drawn(question_style(rng, question), (reference,), answer, str(holds), str(said))
 
 
+def numbers_compared(rng: PartRandom, *, right: bool) -> Drawn:
+    """Answer which of two is more or less by the numbers of both; a wrong answer exchanges the numbers."""
+    more, less, statement, span = rng.choice(FLIPS["numbers_compared"])
+    first, second = two_names(rng)
+    low, high = sorted(rng.sample(range(*map(int, span.split("-"))), 2))
+    meant, other = (first, second) if rng.random() < 0.5 else (second, first)
+    asked_more = rng.random() < 0.5
+    # The reference has the high number if the question asks for more and the answer is right, or if neither holds.
+    own, theirs = (high, low) if asked_more == right else (low, high)
+    named = {meant: str(own), other: str(theirs)}
+    pair = [first, second]
+    rng.shuffle(pair)
+    said = completed(statement, a=pair[0], b=pair[1], x=named[pair[0]], y=named[pair[1]])
+    question = question_style(rng, completed(more if asked_more else less, a=first, b=second))
+    return Drawn(question, (meant,), reported(rng, said), meant, meant if right else other)
+
+
 def _role_claim(rng: PartRandom) -> tuple[str, str, str]:
     forms = rng.choice(FLIPS["converses_of_persons"])
     first, second = two_names(rng)
@@ -150,10 +167,10 @@ def quantified(rng: PartRandom, *, right: bool) -> Drawn:
     meant = any_of(rng, tuple(_OTHERS))
     said = meant if right else any_of(rng, _OTHERS[meant])
     several, one = rng.choice(words["properties"]).split("|")
-    count = rng.randrange(12, 60)
+    count = rng.randrange(20, 60)
     texts = {
         "things": rng.choice(words["things"]), "be": several, "bes": one, "n": str(count),
-        "many": str(rng.randrange(count * 3 // 5 + 1, count * 9 // 10 + 1)), "few": str(rng.randrange(1, 3)),
+        "many": str(rng.randrange(count * 3 // 5 + 1, count * 9 // 10 + 1)), "few": "2",
     }  # fmt: skip
     question = question_style(rng, completed(rng.choice(words["questions"]), **texts))
     form = rng.choice(words[meant])
