@@ -7,9 +7,11 @@ import pytest
 from tests.support.debian.wordnet import wordnet_files
 from tests.train.graded.conftest import COUNT, Rows
 
+from gradewire_train import TrainingError
 from gradewire_train.graded.drawing import Drawer, rows_digest
 from gradewire_train.graded.parts import Name
 from gradewire_train.material import GRADED, WORDS
+from gradewire_train.recipes import GraderRecipe, read_recipe, shipped_recipes
 from gradewire_train.texts.draw import normal
 from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.wordnet import WordNet
@@ -98,3 +100,17 @@ def _texts(found: Rows) -> str:
         "\n".join((row.drawn.question, *row.drawn.references, row.drawn.prediction))
         for each in found.values() for row in each
     )  # fmt: skip
+
+
+def test_kinds_are_chosen_by_name_and_an_unknown_one_is_named() -> None:
+    drawer = Drawer(Lexicon(WordNet(wordnet_files())), "train")
+    assert drawer.chosen(()) == drawer.kinds
+    assert drawer.chosen(("unit", "date")) == ("unit", "date")
+    with pytest.raises(TrainingError, match="this part has no kind 'dates', only thing, term, "):
+        drawer.chosen(("unit", "dates"))
+
+
+def test_the_recipe_that_ships_names_kinds_that_there_are() -> None:
+    recipe = read_recipe(shipped_recipes(GraderRecipe)["grader-mini"], GraderRecipe)
+    drawer = Drawer(Lexicon(WordNet(wordnet_files())), "train")
+    assert len(drawer.chosen(recipe.material.kinds)) == 44

@@ -271,9 +271,7 @@ def grader_texts(  # noqa: PLR0913, PLR0917 - one argument per option
         from gradewire_train.texts.wordnet import WordNet, usual_directory  # noqa: PLC0415 - a slow import
     with without_traceback():
         drawer = Drawer(Lexicon(WordNet(wordnet or usual_directory())), "eval" if part == "eval" else "train")
-        wanted = kinds or drawer.kinds
-        if unknown := sorted(set(wanted) - set(drawer.kinds)):
-            raise click.BadParameter(f"--kind: this part has no kind {unknown[0]!r}, only {', '.join(drawer.kinds)}")
+        wanted = drawer.chosen(kinds)
         rows = [row for kind in wanted for row in drawer.rows(kind, count, seed=seed)]
     if out is None:
         for row in rows:

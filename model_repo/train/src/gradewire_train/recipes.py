@@ -140,6 +140,7 @@ class Material:
     """The settings for the rows that a grader is trained on."""
 
     drawn_rows: int = Field(default=200, description="Number of drawn rows of each kind.", ge=0)
+    kinds: tuple[str, ...] = Field(default=(), description="Kinds of drawn rows; by default all.")
     drawn_share: float = Field(
         default=0.5,
         description="Share of the total weight that drawn rows get; the sources of your rows share the rest equally.",

@@ -37,6 +37,16 @@ class Drawer:
         """The names of all kinds."""
         return tuple(self._kinds)
 
+    def chosen(self, kinds: Sequence[str]) -> tuple[str, ...]:
+        """Return `kinds`, or all kinds if none is named.
+
+        Raises:
+            TrainingError: This part does not have one of the kinds.
+        """
+        if unknown := sorted(set(kinds) - set(self.kinds)):
+            raise TrainingError(f"this part has no kind {unknown[0]!r}, only {', '.join(self.kinds)}")
+        return tuple(kinds) or self.kinds
+
     def rows(self, kind: str, count: int, *, seed: int) -> Iterator[DrawnRow]:
         """Yield a kind's first `count` distinct rows, alternately right and wrong; yield fewer if no more can be drawn.
 

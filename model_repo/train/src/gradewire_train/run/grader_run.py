@@ -145,8 +145,9 @@ def _draws(recipe: GraderRecipe) -> bool:
 
 def _drawn(recipe: GraderRecipe, lexicon: Lexicon) -> list[GraderRow]:
     drawer = Drawer(lexicon, "train")
-    count, seed = recipe.material.drawn_rows, recipe.training.seed
-    return [drawn_row(row) for kind in drawer.kinds for row in drawer.rows(kind, count, seed=seed)]
+    material, seed = recipe.material, recipe.training.seed
+    kinds = drawer.chosen(material.kinds)
+    return [drawn_row(row) for kind in kinds for row in drawer.rows(kind, material.drawn_rows, seed=seed)]
 
 
 def _write_logits(path: Path, grader: Grader, tokenizer: GraderTokenizer, rows: list[GraderRow]) -> None:
