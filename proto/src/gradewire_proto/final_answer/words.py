@@ -55,7 +55,11 @@ def expression(listed: Iterable[str], *, end: str = r"(?!\w)") -> str:
     unspaced = [word for word in listed if not _SPACED_WORD.fullmatch(word)]
     parts = []
     if spaced:
-        parts.append(rf"(?<!\w){_expression(_trie(spaced, end))}")
+        # If all words have the same end, write it once behind them, because each copy takes time to compile.
+        if all(word[-1].isalnum() for word in spaced):
+            parts.append(rf"(?<!\w){_expression(_trie(spaced, ''))}{end}")
+        else:
+            parts.append(rf"(?<!\w){_expression(_trie(spaced, end))}")
     if unspaced:
         parts.append(_expression(_trie(unspaced, "")))
     return f"(?:{'|'.join(parts)})"
@@ -79,8 +83,12 @@ def _expression(node: Trie) -> str:
         if not below:
             ends.append(key)
         else:
-            # Models write one or two blanks, or a line break, inside a phrase; and both kinds of apostrophes.
-            character = {" ": r"\s{1,2}", "'": "['’]"}.get(key, re.escape(key))
-            branches.append(character + _expression(below))
+            branches.append(_character(key) + _expression(below))
     branches += ends
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
+
+
+@cache
+def _character(key: str) -> str:
+    # Models write one or two blanks, or a line break, inside a phrase; and both kinds of apostrophes.
+    return {" ": r"\s{1,2}", "'": "['’]"}.get(key, re.escape(key))
