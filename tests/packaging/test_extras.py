@@ -42,7 +42,7 @@ FRAMEWORKS = {
 }
 # What each extra brings, by the names under which it is imported.
 IMPORTS = {
-    "server": "onnxruntime, onnx, tokenizers, lmdb, redis, pydantic_settings, prometheus_client, rapidfuzz, sacrebleu, "
+    "server": "onnxruntime, onnx, tokenizers, lmdb, redis, pydantic_settings, prometheus_client, rapidfuzz, "
     "starlette, uvicorn, uvloop, grpc_health.v1, gradewire_gateway.serving",
     "judge": "onnxruntime, gguf, httpx2, xllamacpp",
     "triton": "onnxruntime, tritonclient.grpc.aio",

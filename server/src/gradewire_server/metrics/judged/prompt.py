@@ -36,7 +36,8 @@ _OPPOSITES: Final = (
 """Pairs of opposites. At least one word is a label or praise, but a question may offer both ("Right or left?")."""
 _MAX_WORDS_OF_CHOICE: Final = 4
 _CHOICE_WORD: Final = re.compile(r"\w+")
-_OFFER: Final = re.compile(r"(\w+) ?,?(?: or |/| / )(?:(?:is it|a|an|the) )?(?=(\w+))")
+# Without `\b`, each letter of a word would begin a search of its rest: 6 s for a question of 32,768 letters.
+_OFFER: Final = re.compile(r"\b(\w+) ?,?(?: or |/| / )(?:(?:is it|a|an|the) )?(?=(\w+))")
 
 
 def words_of_choice(question: str, references: Iterable[str]) -> set[str]:

@@ -4,14 +4,13 @@ Source: Papineni et al. 2002, "BLEU: a Method for Automatic Evaluation of Machin
 Clarity in Reporting BLEU Scores" (tokenisation 13a); Chen and Cherry 2014 (smoothing 3, named exp in sacrebleu).
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import exp, log
 from typing import Final
 
-from sacrebleu.metrics.bleu import BLEU, BLEUScore
-from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
-from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
 from typing_extensions import override
 
 from gradewire_proto.parts import BleuParts
@@ -40,22 +39,29 @@ class BleuParameters(AnswerParameters):
             raise ParameterError("max_ngram", f"must be 1 to {_LONGEST_NGRAM}, not {self.max_ngram}")
 
 
-_tokenizer: Final = Tokenizer13a()  # type: ignore[no-untyped-call] # sacrebleu's class has no types
+# The replacements of tokenisation 13a (mteval-v13a.pl), in their order.
+_MARKUP: Final = (("<skipped>", ""), ("-\n", ""), ("\n", " "))
+_ENTITIES: Final = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
+_SEPARATIONS: Final = (
+    (re.compile(r"([\{-\~\[-\` -\&\(-\+\:-\@\/])"), r" \1 "),
+    (re.compile(r"([^0-9])([\.,])"), r"\1 \2 "),
+    (re.compile(r"([\.,])([^0-9])"), r" \1 \2"),
+    (re.compile(r"([0-9])(-)"), r"\1 \2 "),
+)
 
 
-def _tokenize(text: str) -> str:
-    try:
-        tokens: str = _tokenizer(text)
-    finally:
-        # Without this, each of sacrebleu's two caches would keep up to 65,536 texts of any length.
-        Tokenizer13a.__call__.cache_clear()
-        TokenizerRegexp.__call__.cache_clear()
-    return tokens
+def _tokens(text: str) -> list[str]:
+    for found, replacement in _MARKUP + _ENTITIES:
+        text = text.replace(found, replacement)
+    text = f" {text} "
+    for pattern, separated in _SEPARATIONS:
+        text = pattern.sub(separated, text)
+    return text.split()
 
 
 def _first_tokens(text: str) -> tuple[list[str], bool]:
     begun = text.strip()
-    tokens = _tokenize(begun[:MAX_CHARACTERS]).split()
+    tokens = _tokens(begun[:MAX_CHARACTERS])
     return tokens[:MAX_WORDS], len(tokens) > MAX_WORDS or len(begun) > MAX_CHARACTERS
 
 
@@ -63,11 +69,12 @@ def _ngrams(tokens: list[str], length: int) -> Iterator[tuple[str, ...]]:
     return zip(*(tokens[start:] for start in range(length)), strict=False)
 
 
-def _compute(prediction: list[str], references: list[list[str]], max_ngram: int) -> BLEUScore:
+def _compute(prediction: list[str], references: list[list[str]], max_ngram: int) -> tuple[float, BleuParts]:
+    """Return the score and its parts; the prediction has at least one word."""
     correct, total = [], []
     for length in range(1, max_ngram + 1):
         predicted = Counter(_ngrams(prediction, length))
-        # sacrebleu counts all n-grams of all references, which needs seconds for a thousand long references.
+        # Counting all n-grams of all references would need seconds for a thousand long references.
         allowed: Counter[tuple[str, ...]] = Counter()
         for reference in references:
             allowed |= Counter(ngram for ngram in _ngrams(reference, length) if ngram in predicted)
@@ -75,9 +82,30 @@ def _compute(prediction: list[str], references: list[list[str]], max_ngram: int)
         total.append(predicted.total())
     words = len(prediction)
     closest = min(map(len, references), key=lambda length: (abs(length - words), length))
-    return BLEU.compute_bleu(
-        correct, total, words, closest, smooth_method="exp", effective_order=True, max_ngram_order=max_ngram
+    penalty = exp(1 - closest / words) if words < closest else 1.0
+    percentages = _percentages(correct, total) if any(correct) else []
+    score = penalty * exp(sum(map(log, percentages)) / len(percentages)) if percentages else 0.0
+    precisions = [percentage / 100 for percentage in percentages]
+    missing = [0.0] * (max_ngram - len(precisions))
+    return min(1.0, score / 100), BleuParts(
+        precisions=(*precisions, *missing),
+        brevity_penalty=penalty,
+        prediction_words=words,
+        reference_words=closest,
     )
+
+
+def _percentages(correct: list[int], total: list[int]) -> list[float]:
+    """Return the precision of each length that the prediction has n-grams of, smoothed where no n-gram is right."""
+    smoothing = 1
+    found = []
+    for right, number in zip(correct, total, strict=True):
+        if number == 0:
+            break
+        if right == 0:
+            smoothing *= 2
+        found.append(100 * right / number if right else 100 / (smoothing * number))
+    return found
 
 
 class Bleu(TextMetric[BleuParameters]):
@@ -102,14 +130,5 @@ class Bleu(TextMetric[BleuParameters]):
         if [] in references:
             message = f"references[{references.index([])}]: has no BLEU tokens"
             raise FailureError(Failure(Status.INVALID_INPUT, message))
-        found = _compute(prediction, references, parameters.max_ngram)
-        return MetricResult(
-            score=min(1.0, found.score / 100),
-            warnings=cut_warning(prediction_cut, references_cut),
-            parts=BleuParts(
-                precisions=tuple(precision / 100 for precision in found.precisions),
-                brevity_penalty=found.bp,
-                prediction_words=found.sys_len,
-                reference_words=found.ref_len,
-            ),
-        )
+        score, parts = _compute(prediction, references, parameters.max_ngram)
+        return MetricResult(score=score, warnings=cut_warning(prediction_cut, references_cut), parts=parts)
