@@ -3,21 +3,18 @@
 from collections.abc import Mapping, Sequence
 
 import pytest
-from tests.support.debian.wordnet import wordnet_files
 
 from gradewire_train.graded.drawing import Drawer
 from gradewire_train.graded.parts import Name
 from gradewire_train.graded.wording import DrawnRow
 from gradewire_train.texts.lexicon import Lexicon
-from gradewire_train.texts.wordnet import WordNet
 
 COUNT = 30
 Rows = Mapping[str, Sequence[DrawnRow]]
 
 
 @pytest.fixture(scope="session")
-def drawn() -> Mapping[Name, Rows]:
-    lexicon = Lexicon(WordNet(wordnet_files()))
+def drawn(lexicon: Lexicon) -> Mapping[Name, Rows]:
     parts: tuple[Name, Name] = ("train", "eval")
     drawers = {part: Drawer(lexicon, part) for part in parts}
     return {

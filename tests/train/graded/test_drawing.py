@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 
 import pytest
-from tests.support.debian.wordnet import wordnet_files
 from tests.train.graded.conftest import COUNT, Rows
 
 from gradewire_train.graded.drawing import Drawer, rows_digest
@@ -12,7 +11,6 @@ from gradewire_train.graded.parts import Name
 from gradewire_train.material import GRADED, WORDS
 from gradewire_train.texts.draw import normal
 from gradewire_train.texts.lexicon import Lexicon
-from gradewire_train.texts.wordnet import WordNet
 
 
 def test_every_kind_has_rows_of_both_labels(drawn: Mapping[Name, Rows]) -> None:
@@ -40,8 +38,8 @@ def test_no_wrong_answer_is_a_reference_and_nothing_more(rows: Rows) -> None:
                 assert normal(row.drawn.prediction) not in map(normal, row.drawn.references), (kind, row)
 
 
-def test_one_seed_gives_one_digest_and_the_next_another() -> None:
-    drawer = Drawer(Lexicon(WordNet(wordnet_files())), "train")
+def test_one_seed_gives_one_digest_and_the_next_another(lexicon: Lexicon) -> None:
+    drawer = Drawer(lexicon, "train")
     first, again, other = (
         rows_digest([row for kind in ("definition", "ledger", "science") for row in drawer.rows(kind, 8, seed=seed)])
         for seed in (1, 1, 2)
