@@ -5,14 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 import pytest
-from tests.support.debian.wordnet import wordnet_files
 
 from gradewire_train.graded.drawing import Drawer
 from gradewire_train.graded.parts import Name
 from gradewire_train.graded.wording import DrawnRow
 from gradewire_train.material import GRADED
 from gradewire_train.texts.lexicon import Lexicon
-from gradewire_train.texts.wordnet import WordNet
 
 COUNT = 30
 MANY = 120
@@ -43,8 +41,7 @@ def shared(row: DrawnRow) -> float:
 
 
 @pytest.fixture(scope="session")
-def drawers() -> Mapping[Name, Drawer]:
-    lexicon = Lexicon(WordNet(wordnet_files()))
+def drawers(lexicon: Lexicon) -> Mapping[Name, Drawer]:
     parts: tuple[Name, Name] = ("train", "eval")
     return {part: Drawer(lexicon, part) for part in parts}
 

@@ -102,15 +102,15 @@ def _texts(found: Rows) -> str:
     )  # fmt: skip
 
 
-def test_kinds_are_chosen_by_name_and_an_unknown_one_is_named() -> None:
-    drawer = Drawer(Lexicon(WordNet(wordnet_files())), "train")
+def test_kinds_are_chosen_by_name_and_an_unknown_one_is_named(lexicon: Lexicon) -> None:
+    drawer = Drawer(lexicon, "train")
     assert drawer.chosen(()) == drawer.kinds
     assert drawer.chosen(("unit", "date")) == ("unit", "date")
     with pytest.raises(TrainingError, match="this part has no kind 'dates', only thing, term, "):
         drawer.chosen(("unit", "dates"))
 
 
-def test_the_recipe_that_ships_names_kinds_that_there_are() -> None:
+def test_the_recipe_that_ships_names_kinds_that_there_are(lexicon: Lexicon) -> None:
     recipe = read_recipe(shipped_recipes(GraderRecipe)["grader-mini"], GraderRecipe)
-    drawer = Drawer(Lexicon(WordNet(wordnet_files())), "train")
+    drawer = Drawer(lexicon, "train")
     assert len(drawer.chosen(recipe.material.kinds)) == 44

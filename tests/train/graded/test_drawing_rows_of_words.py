@@ -2,17 +2,14 @@
 
 import re
 
-from tests.support.debian.wordnet import wordnet_files
 from tests.train.graded.conftest import Rows
 
 from gradewire_train.graded.nouns import initials
 from gradewire_train.texts.draw import normal
 from gradewire_train.texts.lexicon import Lexicon
-from gradewire_train.texts.wordnet import WordNet
 
 
-def test_a_noun_of_another_meaning_shares_no_sense_with_the_reference(rows: Rows) -> None:
-    lexicon = Lexicon(WordNet(wordnet_files()))
+def test_a_noun_of_another_meaning_shares_no_sense_with_the_reference(rows: Rows, lexicon: Lexicon) -> None:
     checked = 0
     for row in rows["frame"]:
         reference = row.drawn.references[0]

@@ -6,13 +6,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.debian.wordnet import wordnet_files
 
 from gradewire_train.material import GRADED
 from gradewire_train.rows.counterfactuals import COUNTERFACTUAL, counterfactuals
 from gradewire_train.rows.row import DRAWN, GraderRow
 from gradewire_train.texts.lexicon import Lexicon
-from gradewire_train.texts.wordnet import WordNet
 
 NAMES = ("Ann Lee", "Bob Ray", "Cid May", "Dora Fox", "Eve Hill", "Finn Roe", "Gus Orr", "Hal Poe")
 TOWNS = ("Paris", "Rome", "Oslo", "Bern", "Riga", "Lyon", "Cork", "Graz")
@@ -28,11 +26,6 @@ ROWS = [
     *(row(40 + n, f"Who wrote song {n}?", name, "Somebody else.", 0.0) for n, name in enumerate(NAMES)),
     *(row(60 + n, f"What happens in {n}?", "It will increase slowly.", "it will increase, yes") for n in range(6)),
 ]
-
-
-@pytest.fixture(scope="module")
-def lexicon() -> Lexicon:
-    return Lexicon(WordNet(wordnet_files()))
 
 
 @pytest.fixture(scope="module")

@@ -13,14 +13,8 @@ from gradewire_train.texts import examples_digest
 from gradewire_train.texts.draw import normal, sound
 from gradewire_train.texts.generate import Generator
 from gradewire_train.texts.lexicon import Lexicon
-from gradewire_train.texts.wordnet import WordNet
 
 COUNT = 40
-
-
-@pytest.fixture(scope="module")
-def lexicon() -> Lexicon:
-    return Lexicon(WordNet(wordnet_files()))
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,12 @@
+"""All of WordNet, which takes seconds to read."""
+
+import pytest
+from tests.support.debian.wordnet import wordnet_files
+
+from gradewire_train.texts.lexicon import Lexicon
+from gradewire_train.texts.wordnet import WordNet
+
+
+@pytest.fixture(scope="session")
+def lexicon() -> Lexicon:
+    return Lexicon(WordNet(wordnet_files()))
