@@ -95,7 +95,7 @@ class RawConnection:
 
     async def begun(self) -> None:
         """Waits for the first byte of a reply and takes it."""
-        await asyncio.wait_for(self._reader.read(1), 30)
+        await asyncio.wait_for(self._reader.read(1), 60)
 
     async def ended(self) -> bool:
         """Waits for the gateway to close it, however; what comes before is not kept."""

@@ -143,6 +143,7 @@ def pairs(minilm: Path) -> list[tuple[Any, bool]]:
     return [(each.parts.features, label == 1) for each, (_, _, label) in zip(found, said, strict=True)]
 
 
+@pytest.mark.timeout(400)  # the sample pairs take 40 s alone, and more beside other tests
 def test_few_answers_of_the_sample_pairs_are_judged_wrongly_without_a_warning(pairs: list[tuple[Any, bool]]) -> None:
     fit = read_fit(FITS["all-MiniLM-L6-v2", ""].fit, FEATURES, version=VERSION)
     silent: dict[bool, list[bool]] = {True: [], False: []}
