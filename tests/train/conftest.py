@@ -1,4 +1,4 @@
-"""All of WordNet, which takes seconds to read."""
+"""Share WordNet, which takes seconds to read, among the trainer's tests of a worker."""
 
 import pytest
 from tests.support.debian.wordnet import wordnet_files

@@ -81,6 +81,12 @@ def test_every_question_is_in_one_fold_however_it_is_written(question: str, fold
     assert fold_of(f"  {question}?", folds) == fold_of(question, folds)
 
 
+def test_a_row_without_a_question_is_in_the_fold_of_its_reference() -> None:
+    pairs = [GraderRow("", "", (f"sentence {number}",), "p", 1.0, "s") for number in range(40)]
+    assert {fold_of(row.asked, 2) for row in pairs} == {0, 1}
+    assert GraderRow("", "q", ("r",), "p", 1.0, "s").asked == "q"
+
+
 def test_sources_weigh_the_same_and_drawn_kinds_share_their_part() -> None:
     def row(source: str, kind: str = "") -> GraderRow:
         return GraderRow("", "q", ("r",), "p", 1.0, source, kind)

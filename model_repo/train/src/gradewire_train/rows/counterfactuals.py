@@ -45,7 +45,8 @@ def counterfactuals(rows: Sequence[GraderRow], count: int, lexicon: Lexicon, *, 
     Drawn rows and rows without a question are not changed.
     """
     usable = sorted(
-        (row for row in rows if row.source != DRAWN and row.question and row.label in {0, 1}), key=lambda row: row.id
+        (row for row in rows if row.source != DRAWN and row.question and row.label in {0, 1}),
+        key=lambda row: (row.id, row.question, row.prediction),  # IDs of different files may be equal
     )
     if not usable or not count:
         return []

@@ -40,6 +40,11 @@ class GraderRow:
     source: str
     kind: str = ""
 
+    @property
+    def asked(self) -> str:
+        """The question or, in a row without a question, the first reference; rows that share it are in one fold."""
+        return self.question or self.references[0]
+
 
 def row_id(path: Path, where: str) -> str:
     """Return the ID of a row without an ID: the file's name and the line, which are the same on every machine."""

@@ -61,8 +61,8 @@ class _GraderWork:
         lexicon = Lexicon(WordNet(request.wordnet or usual_directory())) if _draws(recipe) else None
         every = [*(_drawn(recipe, lexicon) if lexicon is not None else ()), *given]
         number, count = request.left_out or (0, 1)
-        out = [row for row in every if fold_of(row.question, count) == number - 1]
-        self._rows = [row for row in every if fold_of(row.question, count) != number - 1]
+        out = [row for row in every if fold_of(row.asked, count) == number - 1]
+        self._rows = [row for row in every if fold_of(row.asked, count) != number - 1]
         self._scored = [*out, *scored]
         if lexicon is not None:
             # Change only rows to train on, so that a row that is left out lends its reference to no other row.
