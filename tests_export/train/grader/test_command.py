@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from click.testing import CliRunner
+from safetensors.torch import load_file
 from tests.support.debian.wordnet import wordnet_files
 
 from gradewire_models.cli.group import models
@@ -70,6 +72,25 @@ def test_it_learns_and_scores_the_questions_that_were_left_out(
     assert len({row["logit"] for row in scored}) > 10
 
 
+def test_a_share_of_the_grader_that_it_starts_from_stays_in_the_mean(
+    wide_folder: Path, rows_file: Path, tmp_path: Path
+) -> None:
+    start, share = tmp_path / "start", ("--start-share", 0.25)
+    assert call(wide_folder, start, "--rows", rows_file).exit_code == 0
+    for name, more in (("trained", ()), ("mean", share)):
+        found = call(wide_folder, tmp_path / name, "--rows", rows_file, "--start", start, "--seed", 2, *more)
+        assert found.exit_code == 0, found.output
+    for name in ("adapter_model.safetensors", "head.safetensors"):
+        before, after, mean = (load_file(tmp_path / folder / name) for folder in ("start", "trained", "mean"))
+        for key, values in mean.items():
+            wanted = 0.25 * before[key].float() + 0.75 * after[key].float()
+            assert torch.equal(values, wanted.to(values.dtype)), key
+            assert not torch.equal(values, after[key]), key
+    assert "start_share = 0.25" in (tmp_path / "mean" / "recipe.toml").read_text()
+    refused = call(wide_folder, tmp_path / "none", "--rows", rows_file, *share)
+    assert "training.start_share: there is no earlier grader. Use --start" in refused.output
+
+
 def test_ctrl_c_leaves_a_checkpoint_and_resuming_ends_in_the_same_bytes(
     wide_folder: Path, rows_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,7 +120,8 @@ def test_ctrl_c_leaves_a_checkpoint_and_resuming_ends_in_the_same_bytes(
         (("--leave-out-fold", "1"), "must have the format K/N"),
         (("--rank", "0"), "--rank must be greater than or equal to 1"),
         (("--smoothing", "0.7"), "--smoothing must be less than or equal to 0.5"),
-        (("--recipe", "sfve-mini"), "nor a recipe of gradewire (grader-mini)"),
+        (("--recipe", "sfve-mini"), "nor a recipe of gradewire (grader-mini, grader-start)"),
+        (("--start", "grader-begin"), "is neither a folder nor a grader of gradewire (grader-start)"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_line(

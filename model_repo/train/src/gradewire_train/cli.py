@@ -19,7 +19,15 @@ from gradewire_models.cli.options import WHEELS_OPTION, grouped, needs, without_
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_train.examples import GROUPS, TASKS, Example, Files
 from gradewire_train.examples import texts as texts_of
-from gradewire_train.recipes import GraderRecipe, Recipe, option, sections, settings_of, shipped_recipes
+from gradewire_train.recipes import (
+    GraderRecipe,
+    Recipe,
+    option,
+    sections,
+    settings_of,
+    shipped_graders,
+    shipped_recipes,
+)
 
 _EVERYDAY = frozenset({"base", "method", "steps", "batch_size", "learning_rate"})
 """Settings of recipes that --help shows. --help-all shows every setting."""
@@ -300,6 +308,15 @@ def _fold(_context: click.Context, _option: click.Parameter, given: str | None) 
     return number, count
 
 
+def _earlier_grader(_context: click.Context, _option: click.Parameter, given: str | None) -> Path | None:
+    if given is None or Path(given).is_dir():
+        return None if given is None else Path(given)
+    known = shipped_graders()
+    if given not in known:
+        raise click.BadParameter(f"{given} is neither a folder nor a grader of gradewire ({', '.join(known)})")
+    return known[given]
+
+
 def _finite(_context: click.Context, _option: click.Parameter, given: float) -> float:
     if not math.isfinite(given):
         raise click.BadParameter(f"{given} must be a finite number above 0; 1 leaves logits unchanged")
@@ -348,8 +365,10 @@ def _finite(_context: click.Context, _option: click.Parameter, given: float) -> 
     "Model",
     click.option(
         "--start",
-        type=click.Path(exists=True, file_okay=False, path_type=Path),
-        help="Continue from an earlier grader: the --out folder of an earlier run.",
+        metavar="DIR|NAME",
+        callback=_earlier_grader,
+        help="Continue from an earlier grader: the --out folder of an earlier run, or a grader of gradewire "
+        "(grader-start, from which grader-mini was made).",
     ),
     rare_option(
         "--notice",

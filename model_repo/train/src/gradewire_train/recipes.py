@@ -128,6 +128,14 @@ class GraderTraining(Optimisation):
     head_rate: float = Field(
         default=10.0, description="Learning rate of the head, as a multiple of the adapter's.", ge=0
     )
+    # Wortsman et al. 2022, "Robust fine-tuning of zero-shot models", eq. 1, with alpha = 1 - start_share.
+    start_share: float = Field(
+        default=0.0,
+        description="Weight of the grader in --start in the mean of its weights and the trained ones, which is saved: "
+        "what it knew is kept better.",
+        ge=0,
+        lt=1,
+    )
 
     @property
     def method(self) -> str:
@@ -214,6 +222,12 @@ def shipped_recipes(kind: type) -> dict[str, Path]:
         "" if kind is Recipe else kind.__name__.removesuffix("Recipe").lower()
     )
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def shipped_graders() -> dict[str, Path]:
+    """Return the folders of the graders that a training can start from, by name."""
+    folder = Path(__file__).with_name("recipes") / "grader"
+    return {path.name: path for path in sorted(folder.iterdir()) if path.is_dir()}
 
 
 def _where(path: Path, source: str, section: str, key: str) -> str:

@@ -91,6 +91,13 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not installed f
                 f"--start: base, rank or targets of the grader in {directory} differ from the recipe's"
             ) from error
 
+    def mix(self, earlier: Mapping[str, Any], share: float) -> None:
+        """Replace the trained weights by the weighted mean of `earlier` (weight `share`) and the weights."""
+        with torch.no_grad():
+            for name, parameter in self.named_parameters():
+                if parameter.requires_grad:
+                    parameter.copy_(earlier[name] * share + parameter * (1 - share))
+
     def rounded(self) -> None:
         """Round the adapter's matrices to float16, the precision of its file."""
         with torch.no_grad():

@@ -15,7 +15,7 @@ from gradewire_models.repository.digest import file_sha256
 from gradewire_models.repository.grader_input import MAX_TOKENS
 from gradewire_stats.calibration.labelled_rows import Half
 from gradewire_train import TrainingError
-from gradewire_train.encoder import Base
+from gradewire_train.encoder import Base, trained_weights
 from gradewire_train.graded.drawing import Drawer
 from gradewire_train.recipes import GraderRecipe
 from gradewire_train.rows.counterfactuals import counterfactuals
@@ -79,6 +79,9 @@ class _GraderWork:
         if request.start is not None:
             self._grader.start_from(request.start)
             self._started = file_sha256(request.start / ADAPTER_WEIGHTS)
+        elif recipe.training.start_share:
+            raise TrainingError("training.start_share: there is no earlier grader. Use --start, or set it to 0")
+        self._earlier = trained_weights(self._grader)
 
     def train(self, course: Course, report: Callable[[StepReport], None], stop: Callable[[], bool]) -> Outcome:
         identity = training_identity(self._recipe, self._base.weights_sha256 + self._started, self._rows)
@@ -95,6 +98,9 @@ class _GraderWork:
             files=started | {path.name: file_sha256(path) for path in request.rows},
         )
         self._grader.rounded()
+        if share := self._recipe.training.start_share:
+            self._grader.mix(self._earlier, share)
+            self._grader.rounded()
         self._grader.save(self._recipe.training, directory)
         write_account(directory, self._base, self._recipe, account, outcome.curve)
         if self._scored:
