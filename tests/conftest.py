@@ -64,16 +64,17 @@ def pytest_collection() -> Generator[None, Any, Any]:
 
 @pytest.fixture(scope="session")
 def minilm(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Repository of the default encoder, which `make test` builds before; what else this checkout has is not in it."""
-    built = load_built(default_repository(), "all-MiniLM-L6-v2").directory
+    """Repository of the default encoder and its grader, which `make test` builds; what else there is stays out."""
     repository = tmp_path_factory.mktemp("repository") / "models"
     repository.mkdir()
-    (repository / built.name).symlink_to(built, target_is_directory=True)
+    for name in ("all-MiniLM-L6-v2", "grader-mini"):
+        built = load_built(default_repository(), name).directory
+        (repository / built.name).symlink_to(built, target_is_directory=True)
     return repository
 
 
 @pytest.fixture(scope="session")
 def triton(tmp_path_factory: pytest.TempPathFactory, minilm: Path) -> Iterator[TritonServer]:
     """The real Triton server over the default encoder, shared by all tests that only talk to it."""
-    with TritonServer(tmp_path_factory.mktemp("triton"), minilm, models=("all-MiniLM-L6-v2",)) as server:
+    with TritonServer(tmp_path_factory.mktemp("triton"), minilm, models=("all-MiniLM-L6-v2", "grader-mini")) as server:
         yield server

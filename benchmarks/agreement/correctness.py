@@ -4,8 +4,7 @@ Two results go into docs/research/correctness.md: EVOUNA's held-out split, with 
 other sources; and NQ301 without EVOUNA's questions, with a fit without NQ301. The written fit uses all rows. Scores are
 stored in --results, so an interrupted run resumes. `gradewire models train grader-texts` writes the drawn rows.
 
-With --grader, EVOUNA's held-out split is fitted instead of the fit split, from which the grader learnt, and the
-held-out split is read by a fit on the other sources.
+This is the fit without a grader; benchmarks.agreement.with_grader makes the other one.
 """
 
 from __future__ import annotations
@@ -18,16 +17,26 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.agreement.correctness_rows import DRAWN, FLIPS, RESULT, Recipe, ScoredRows, fitted, without_questions
+from benchmarks.agreement.correctness_rows import (
+    COLUMNS,
+    DRAWN,
+    FLIPS,
+    WITH_GRADER,
+    Fitted,
+    Recipe,
+    ScoredRows,
+    fitted,
+    without_questions,
+)
 from benchmarks.agreement.correctness_tables import Read, tables_block
 from benchmarks.common.measurements import write_block
 from benchmarks.common.rows import DATA_DIRECTORY, Row, read_lines, require_files, resume_or_overwrite
 from benchmarks.common.servers import run_gradewire
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from gradewire_proto.wire_rules import NO_GRADER
 
-    from gradewire_stats.calibration.labelled_rows import Half
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
@@ -61,25 +70,24 @@ def main() -> None:
             rows.beside(options.beside, other) for rows, other in zip((evouna, nq301, drawn), beside, strict=True)
         )
     more = other_sets(options)
-    seen: Half = "b" if options.grader else "a"
-    fit_split = () if options.grader else (evouna.half("a"),)
-    parts = (*fit_split, without_questions(nq301, evouna.half("b")), drawn, *more)
-    recipe = Recipe(options.model, options.date or "", options.grader)
+    parts = (evouna.half("a"), without_questions(nq301, evouna.half("b")), drawn, *more)
+    recipe = Recipe(options.model, options.date or "")
     held_out = Read("held-out split", evouna.half("b"), fitted(parts, recipe, "a", figures=True))
     others = Read(
         "NQ301 without shared questions",
         without_questions(nq301, evouna),
-        fitted((evouna.half(seen), drawn, *more), recipe, seen),
+        fitted((evouna.half("a"), drawn, *more), recipe, "a"),
     )
     block = "figures" + (f" of {options.model}" if options.model != DEFAULT_MODEL else "")
-    block += f" with {options.grader}" if options.grader else ""
     write_block(options.document, block, tables_block(held_out, others, parts, ablation=options.ablation))
     if options.write_fit:
-        labelled = evouna.half("b") if options.grader else evouna
-        half = "b" if options.grader else "both"
-        fit = fitted((labelled, nq301, drawn, *more), recipe, half, figures=True)
-        options.write_fit.write_text(json.dumps(fit.form, separators=(",", ":")) + "\n", "utf-8")
-        sys.stderr.write(f"{options.write_fit}: written; {'; '.join(fit.warnings) or 'no warnings'}\n")
+        write_fit(options.write_fit, fitted((evouna, nq301, drawn, *more), recipe, "both", figures=True))
+
+
+def write_fit(path: Path, fit: Fitted) -> None:
+    """Write a fit to a file of the catalog, and its warnings to standard error."""
+    path.write_text(json.dumps(fit.form, separators=(",", ":")) + "\n", "utf-8")
+    sys.stderr.write(f"{path}: written; {'; '.join(fit.warnings) or 'no warnings'}\n")
 
 
 def row_options(parser: argparse.ArgumentParser) -> None:
@@ -91,20 +99,13 @@ def row_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--store", type=Path, help="directory of the engine's store, for a faster second run")
     parser.add_argument("--model", default=DEFAULT_MODEL, help="encoder; default: %(default)s")
-    parser.add_argument("--grader", default="", help="grader whose logit becomes a feature; needs --logits")
-    parser.add_argument(
-        "--logits",
-        type=Path,
-        action="append",
-        default=[],
-        help="JSON file of logits by row id, from models that were not trained on the row; may be repeated",
-    )
+    parser.add_argument("--grader", default="", help="grader whose logit becomes a feature")
 
 
 def scored_sets(options: argparse.Namespace, model: str = "") -> tuple[ScoredRows, ScoredRows, ScoredRows]:
     """Return the EVOUNA, NQ301 and drawn rows, after scoring missing rows."""
     evouna, nq301 = (options.data / file for file in FILES.values())
-    require_files(evouna, nq301, options.drawn, *options.logits)
+    require_files(evouna, nq301, options.drawn)
     return (
         scored(evouna, "evouna", options, model),
         scored(nq301, "nq301", options, model),
@@ -119,8 +120,8 @@ def other_sets(options: argparse.Namespace) -> tuple[ScoredRows, ScoredRows, Sco
     options.results.mkdir(parents=True, exist_ok=True)
     return (
         scored(pupils, "pupils", options),
-        scored(_written(options.results / "votes.jsonl", votes_of(votes)), "vqa votes", options),
-        scored(_written(options.results / "flips.jsonl", flips_of(*FLIP_PAIRS)), FLIPS, options),
+        scored(written(options.results / "votes.jsonl", votes_of(votes)), "vqa votes", options),
+        scored(written(options.results / "flips.jsonl", flips_of(*FLIP_PAIRS)), FLIPS, options),
     )
 
 
@@ -151,7 +152,8 @@ def flips_of(*files: Path) -> Iterator[Row]:
             yield {"id": f"{pair['id']}-{name}", **row, "prediction": said, "label": label}
 
 
-def _written(file: Path, rows: Iterator[Row]) -> Path:
+def written(file: Path, rows: Iterable[Row]) -> Path:
+    """Write rows to a file of JSON lines, and return the file."""
     file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
     return file
 
@@ -160,19 +162,14 @@ def scored(data: Path, source: str, options: argparse.Namespace, model: str = ""
     """Return a file's rows with features from `model`, by default the encoder in `options`."""
     options.results.mkdir(parents=True, exist_ok=True)
     model = model or options.model
-    out = options.results / f"{data.stem}-{model}.jsonl"
+    out = options.results / f"{data.stem}-{model}{'-' * bool(options.grader)}{options.grader}.jsonl"
+    metric = f"correctness?features_only=true&grader={options.grader or NO_GRADER}"
     store = ("--disk-directory", options.store) if options.store else ()
     run_gradewire(
-        *("score", data, "--embedded", "--metrics", RESULT, "--model", model, "--out", out, *store),
+        *("score", data, "--embedded", "--metrics", metric, "--model", model, "--out", out, *store),
         *("--fail-on", "never", "--quiet", resume_or_overwrite(out)),
     )
-    rows = ScoredRows.read(data, out, source)
-    if not options.grader:
-        return rows
-    logits: dict[str, float] = {}
-    for file in options.logits:
-        logits |= json.loads(file.read_text("utf-8"))
-    return rows.with_grader(logits)
+    return ScoredRows.read(data, out, source, columns=WITH_GRADER if options.grader else COLUMNS)
 
 
 if __name__ == "__main__":

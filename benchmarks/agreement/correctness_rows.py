@@ -52,7 +52,6 @@ COUNTING = {
     FLIPS: 4.0,
 }
 """Weights of sources. Answers of models count most; flips have 26 kinds of errors; votes call rare synonyms wrong."""
-RESULT = "correctness?features_only=true"
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,8 @@ class ScoredRows:
     """Labelled rows with the server's results.
 
     Attributes:
-        values: float64[rows, features], NaN if a feature does not apply. A grader's logit, if any, is last.
+        columns: The columns of `values`; a grader's logit, if any, is last.
+        values: float64[rows, features], NaN if a feature does not apply.
         shapes: float64[rows, numbers], each item's input kind.
         smile: float64[rows], SMILE scores with preset `one_pass`.
         line: Metric identifier for these features, with the model's digest.
@@ -69,6 +69,7 @@ class ScoredRows:
 
     rows: list[Row]
     source: str
+    columns: tuple[FittedFeature, ...]
     values: NDArray[np.float64]
     shapes: NDArray[np.float64]
     smile: NDArray[np.float64]
@@ -76,8 +77,8 @@ class ScoredRows:
     smile_of_others: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, data: Path, scores: Path, source: str) -> ScoredRows:
-        """Read labelled rows, and their results from `gradewire score`.
+    def read(cls, data: Path, scores: Path, source: str, *, columns: tuple[FittedFeature, ...] = COLUMNS) -> ScoredRows:
+        """Read labelled rows, and their results from `gradewire score` with one metric.
 
         Raises:
             ValueError: A row has no score, or the files do not belong together.
@@ -85,40 +86,27 @@ class ScoredRows:
         rows, scored = read_lines(data), read_lines(scores)
         if [row["id"] for row in rows] != [each["id"] for each in scored]:
             raise ValueError(f"{scores} does not contain the rows of {data}. Delete it and run again")
-        results = [each["scores"][RESULT] for each in scored]
+        results = [result for each in scored for result in each["scores"].values()]
         failed = [result for result in results if result["status"] != "OK"]
         if failed:
             raise ValueError(f"{len(failed)} rows of {data} have no features: {failed[0].get('error', failed[0])}")
-        values = [[result["features"].get(column.name, nan) for column in COLUMNS] for result in results]
+        values = [[result["features"].get(column.name, nan) for column in columns] for result in results]
         shapes = [[result["features"][name] for name in INPUT_KIND] for result in results]
         smile = [result["smile"] for result in results]
         known, kinds, scores_of_smile = (np.array(column, np.float64) for column in (values, shapes, smile))
-        return cls(rows, source, known, kinds, scores_of_smile, results[0]["line"])
+        return cls(rows, source, columns, known, kinds, scores_of_smile, results[0]["line"])
 
-    @property
-    def columns(self) -> tuple[FittedFeature, ...]:
-        """The columns of `values`."""
-        return COLUMNS if self.values.shape[1] == len(COLUMNS) else WITH_GRADER
-
-    def with_grader(self, logits: Mapping[str, float]) -> ScoredRows:
-        """Return the rows with a grader's logits, by row id.
-
-        Raises:
-            ValueError: A row has no logit.
-        """
-        missing = [row["id"] for row in self.rows if row["id"] not in logits]
-        if missing:
-            raise ValueError(f"{len(missing)} rows of {self.source} have no logit, the first is {missing[0]}")
-        column = np.array([[logits[row["id"]]] for row in self.rows], np.float64)
-        return replace(self, values=np.hstack((self.values[:, : len(COLUMNS)], column)))
+    def without_grader(self) -> ScoredRows:
+        """Return the rows without the grader's logit."""
+        return replace(self, columns=COLUMNS, values=self.values[:, : len(COLUMNS)])
 
     def where(self, wanted: Callable[[Row], bool]) -> ScoredRows:
         """Return the rows for which `wanted` returns True."""
         kept = np.array([wanted(row) for row in self.rows])
         rows = [row for row, keep in zip(self.rows, kept, strict=True) if keep]
         others = {model: scores[kept] for model, scores in self.smile_of_others.items()}
-        columns = (self.values[kept], self.shapes[kept], self.smile[kept])
-        return ScoredRows(rows, self.source, *columns, self.line, others)
+        values = (self.values[kept], self.shapes[kept], self.smile[kept])
+        return ScoredRows(rows, self.source, self.columns, *values, self.line, others)
 
     def beside(self, model: str, other: ScoredRows) -> ScoredRows:
         """Return the rows with additional SMILE scores from another encoder.

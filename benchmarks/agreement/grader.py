@@ -1,9 +1,11 @@
-"""Compare `grader` with `lave` and `smile` in quality and cost; write docs/research/grader.md.
+"""Compare `grader` with `lave`, `smile` and an earlier grader in quality and cost; write docs/research/grader.md.
 
 Only half b is used, because the grader was trained on half a. The shipped `correctness` fit used both halves, so its
 results are too good; for held-out values, see benchmarks.agreement.correctness. Cost is a command's CPU seconds, with
 child processes, on a few rows minus its seconds on one row. Scores are stored in --results, so an interrupted run
-resumes.
+resumes. The earlier grader must be built under its name, from its folder in gradewire_train.recipes:
+
+    gradewire models build --adapter FOLDER/grader-start --name grader-start all-MiniLM-L6-v2
 """
 
 from __future__ import annotations
@@ -17,12 +19,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import numpy as np
+from benchmarks.agreement.correctness import FILES, PUPILS
+from benchmarks.agreement.travel import CHANGES, ReadSet, Way, changes_table
 from benchmarks.common.measurements import write_block
-from benchmarks.common.rows import DATA_DIRECTORY, Row, read_rows
+from benchmarks.common.rows import DATA_DIRECTORY, Row, read_lines, read_rows
 from benchmarks.common.servers import run_gradewire
 from benchmarks.judges.agreement import judge_environment, score_rows, test_rows
 
-from gradewire_stats.calibration.labelled_rows import half_of
+from gradewire_stats.calibration.labelled_rows import half_of, question_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,12 +36,13 @@ ROOT = Path(__file__).resolve().parents[2]
 MODELS = ("fid", "gpt35", "gpt4")
 WITHOUT_JUDGE = ("smile:v1", "grader")
 JUDGE = "lave?value=expected"
+GRADERS = ("grader?model=grader-start", "grader")
 COST_ROUNDS = 3
 # Compute only features: the trees cost almost nothing, and a fit may be missing.
 COST_ROWS = {
     "smile:v1": 150,
+    "correctness?features_only=true&grader=none": 150,
     "correctness?features_only=true": 150,
-    "correctness?features_only=true&grader=grader-mini": 150,
     "grader": 150,
     JUDGE: 12,
 }
@@ -49,7 +55,8 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "grader")
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "grader.md")
     parser.add_argument("--judges", type=Path, help="directory of built judges; default: the usual one")
-    parser.add_argument("--only", action="append", choices=["grader-judge", "grader-half-b", "grader-cost"])
+    blocks = ["grader-judge", "grader-half-b", "grader-before", "grader-cost"]
+    parser.add_argument("--only", action="append", choices=blocks)
     options = parser.parse_args()
     judge_environment(options.judges)
     options.results.mkdir(parents=True, exist_ok=True)
@@ -58,6 +65,7 @@ def main() -> None:
     tables: dict[str, Callable[[], str]] = {
         "grader-judge": lambda: agreement("grader-judge", judged, ((JUDGE,), WITHOUT_JUDGE), options.results),
         "grader-half-b": lambda: agreement("grader-half-b", held_out(rows), (WITHOUT_JUDGE,), options.results),
+        "grader-before": lambda: before_table(options.data, options.results),
         "grader-cost": lambda: cost_table(judged, options.results),
     }
     for name, table in tables.items():
@@ -81,6 +89,32 @@ def agreement(name: str, rows: Sequence[Row], groups: Sequence[tuple[str, ...]],
         *("--markdown", report, "--json", report.with_suffix(".json")),
     )
     return f"{len(rows)} rows of half b.\n\n{report.read_text('utf-8')}"
+
+
+def before_table(data: Path, results: Path) -> str:
+    """Return both graders' AUC, accuracy and Pearson on rows that neither has read, and the paired differences."""
+    pupils, nq301 = (read_lines(data / name) for name in (PUPILS, FILES["nq301"]))
+    named = (
+        ("EVOUNA, half b", "evouna", held_out(read_lines(data / FILES["evouna"]))),
+        ("NQ301", "nq301", nq301),
+        ("pupils' answers, half b", "pupils", held_out(pupils)),
+    )
+    sets = []
+    for name, short, rows in named:
+        stem = f"before-{short}"
+        scored = read_lines(score_rows(write_rows(results / f"{stem}.rows.jsonl", rows), GRADERS, results / stem))
+        ways = [
+            Way(metric, np.array([each["scores"][metric]["score"] for each in scored]), np.zeros(len(rows), np.bool_))
+            for metric in GRADERS
+        ]
+        right = np.array([row["label"] > 0 for row in rows])
+        sets.append(ReadSet(name, right, [question_key(row["question"]) for row in rows], ways))
+    lines = [f"| | | {' | '.join(CHANGES)} |", f"|---|---|{'---:|' * len(CHANGES)}"]
+    for each in sets:
+        for way in each.ways:
+            told = " | ".join(f"{statistic(way.found, each.right):.3f}" for statistic in CHANGES.values())
+            lines.append(f"| {each.name}, {len(each.right)} rows | `{way.name}` | {told} |")
+    return "\n".join([*lines, "", changes_table(sets)])
 
 
 def cost_table(rows: Sequence[Row], results: Path) -> str:

@@ -7,7 +7,6 @@ results for the rows into --before, under the file names in --data and --drawn, 
 from __future__ import annotations
 
 import argparse
-import json
 from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,9 +144,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", type=Path, required=True, help="directory with the results of the release before")
     parser.add_argument("--drawn-evaluation", type=Path, required=True, help="drawn rows of the held-back vocabulary")
-    parser.add_argument(
-        "--logits-unseen", type=Path, help="JSON file with logits of a grader that was not trained on EVOUNA"
-    )
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "travel.md")
     row_options(parser)
     options = parser.parse_args()
@@ -159,23 +155,9 @@ def main() -> None:
             *(options.drawn, options.drawn_evaluation),
         )
     }
-    plain = Namespace(**{**vars(options), "grader": "", "logits": []})
-    runs = [("version 3", plain)]
-    if options.grader:
-        # The grader was trained on these rows, so its logits for them would be too good.
-        graded = Namespace(**{**vars(options), "drawn": options.drawn_evaluation})
-        runs.append((f"with {options.grader}", graded))
-    sets: dict[str, ReadSet] = {}
-    told = []
-    for name, ways in runs:
-        rows = Rows.scored(ways)
-        for each in _judged(rows, ways):
-            probabilities = each.fit.probabilities(each.rows)
-            way = Way(name, probabilities, each.fit.uncertain(each.rows, CONFIDENCE))
-            _add(sets, each, before[each.file], way)
-        told.append((name, cells_of(rows, _fit(rows.parts, ways))))
-    read = list(sets.values())
-    cells = cells_table(before[EVOUNA], rows.evouna, told)
+    rows, name = Rows.scored(options), "version 3"
+    read = [read_set(each, before[each.file], name) for each in _judged(rows, options)]
+    cells = cells_table(before[EVOUNA], rows.evouna, [(name, cells_of(rows, _fit(rows.parts, options)))])
     write_block(options.document, "figures", f"{ways_table(read)}\n\n{changes_table(read)}")
     write_block(options.document, "cells", cells)
 
@@ -185,30 +167,23 @@ class Rows:
     """All sources' rows.
 
     Attributes:
-        unseen: EVOUNA with logits from a grader that was not trained on EVOUNA, or None without them.
         drawn: Drawn rows for fits.
-        evaluation: Drawn rows with the held-back vocabulary, or None if fits use these rows.
+        evaluation: Drawn rows with the held-back vocabulary.
         more: Pupils' answers, votes and flips.
     """
 
     evouna: ScoredRows
-    unseen: ScoredRows | None
     nq301: ScoredRows
     drawn: ScoredRows
-    evaluation: ScoredRows | None
+    evaluation: ScoredRows
     more: tuple[ScoredRows, ...]
 
     @classmethod
     def scored(cls, options: Namespace) -> Rows:
         """Score missing rows."""
         evouna, nq301, drawn = scored_sets(options)
-        if not options.grader:
-            evaluation = scored(options.drawn_evaluation, DRAWN, options)
-            return cls(evouna, evouna, nq301, drawn, evaluation, other_sets(options))
-        unseen = None
-        if options.logits_unseen:
-            unseen = evouna.with_grader(json.loads(options.logits_unseen.read_text("utf-8")))
-        return cls(evouna, unseen, nq301, drawn, None, other_sets(options))
+        evaluation = scored(options.drawn_evaluation, DRAWN, options)
+        return cls(evouna, nq301, drawn, evaluation, other_sets(options))
 
     @property
     def parts(self) -> tuple[ScoredRows, ...]:
@@ -228,31 +203,28 @@ def _judged(rows: Rows, options: Namespace) -> Iterator[_Judged]:
     fit_split, others, drawn, *more = rows.parts
     everything, new = _fit(rows.parts, options), without_questions(rows.nq301, rows.evouna)
     yield _Judged("EVOUNA's held-out split", EVOUNA, rows.evouna.half("b"), everything)
-    if rows.unseen is not None:
-        yield _Judged("the same, EVOUNA left out", EVOUNA, rows.unseen.half("b"), _fit((new, drawn, *more), options))
+    yield _Judged("the same, EVOUNA left out", EVOUNA, rows.evouna.half("b"), _fit((new, drawn, *more), options))
     yield _Judged("NQ301, left out", NQ301, new, _fit((fit_split, drawn, *more), options))
-    if not options.grader:  # all graders were trained on drawn rows
-        yield _Judged("drawn rows, left out", options.drawn.stem, drawn, _fit((fit_split, others, *more), options))
+    yield _Judged("drawn rows, left out", options.drawn.stem, drawn, _fit((fit_split, others, *more), options))
     for place, (title, file) in enumerate(
         (("pupils' answers", Path(PUPILS).stem), ("votes of VQA v2", "votes"), ("flips for development", "flips"))
     ):
         left = [each for index, each in enumerate(more) if index != place]
         yield _Judged(f"{title}, left out", file, more[place], _fit((fit_split, others, drawn, *left), options))
-    if rows.evaluation is not None:
-        yield _Judged("drawn rows of held-back words", options.drawn_evaluation.stem, rows.evaluation, everything)
+    yield _Judged("drawn rows of held-back words", options.drawn_evaluation.stem, rows.evaluation, everything)
 
 
 def _fit(parts: tuple[ScoredRows, ...], options: Namespace) -> Fitted:
-    return fitted(parts, Recipe(options.model, grader=options.grader), "a")
+    return fitted(parts, Recipe(options.model), "a")
 
 
-def _add(sets: dict[str, ReadSet], judged: _Judged, before: Mapping[str, tuple[float, bool]], way: Way) -> None:
-    if judged.title not in sets:
-        said = [before[row["id"]] for row in judged.rows.rows]
-        first = Way(BEFORE, np.array([each[0] for each in said]), np.array([each[1] for each in said]))
-        sets[judged.title] = ReadSet(judged.title, judged.rows.labels > 0, judged.rows.keys, [first])
-    known = sets[judged.title]
-    sets[judged.title] = ReadSet(judged.title, known.right, known.keys, [*known.ways, way])
+def read_set(judged: _Judged, before: Mapping[str, tuple[float, bool]], name: str) -> ReadSet:
+    """Return the rows with the results of the version before, and of the fit that is called `name`."""
+    said = [before[row["id"]] for row in judged.rows.rows]
+    first = Way(BEFORE, np.array([each[0] for each in said]), np.array([each[1] for each in said]))
+    probabilities = judged.fit.probabilities(judged.rows)
+    second = Way(name, probabilities, judged.fit.uncertain(judged.rows, CONFIDENCE))
+    return ReadSet(judged.title, judged.rows.labels > 0, judged.rows.keys, [first, second])
 
 
 def read_before(file: Path) -> dict[str, tuple[float, bool]]:

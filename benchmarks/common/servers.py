@@ -15,7 +15,7 @@ import psutil
 from benchmarks.common.ports import free_port
 from prometheus_client.parser import text_string_to_metric_families
 
-from gradewire_models.catalog.loading import default_model
+from gradewire_models.catalog.loading import default_model, grader_models
 from gradewire_models.repository.built import default_repository
 from gradewire_triton import ServerOptions, TritonProcess, ensure_environment
 
@@ -101,7 +101,8 @@ def start_engine(engine: str, options: Mapping[str, str]) -> Iterator[Server]:
         if engine == "triton":
             state = Path(stack.enter_context(TemporaryDirectory()))
             environment = ensure_environment(report=lambda message: print(message, file=sys.stderr))
-            backend = TritonProcess(environment, ServerOptions(default_repository(), (default_model().name,)), state)
+            models = (default_model().name, grader_models()[0].name)
+            backend = TritonProcess(environment, ServerOptions(default_repository(), models), state)
             stack.enter_context(backend)
             triton.append(psutil.Process(backend.pid))
             triton_metrics = backend.addresses.metrics

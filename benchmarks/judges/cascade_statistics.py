@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-EXACT, PROBABILITY = "exact_match", "correctness?confidence=0.5"
+EXACT, PROBABILITY = "exact_match", "correctness?confidence=0.5&grader=none"
 CHEAP = (EXACT, PROBABILITY)
 RESAMPLES = 2000
 DELTA = 0.1

@@ -9,7 +9,8 @@ import pytest
 from gradewire import CorrectnessParts, Scorer, ScoreWarning
 from gradewire.results import MetricScore
 
-ONLY = "correctness?features_only=true"
+# A grader reads less of a long answer.
+ONLY = "correctness?features_only=true&grader=none"
 QUESTION = "Of what did the founder die?"
 REFERENCE = "a heart attack"
 ANSWER = "The founder died of cardiac arrest in his sleep."
@@ -88,6 +89,13 @@ def test_sfve_compares_answers_behind_the_end_of_a_long_question(scorer: Scorer)
 def test_only_what_is_not_read_is_truncated(scorer: Scorer) -> None:
     assert not graded(scorer, notes(2_048)).warnings
     assert graded(scorer, notes(2_100)).warnings == (ScoreWarning.TRUNCATED,)
+
+
+def test_what_the_grader_did_not_read_is_truncated(scorer: Scorer) -> None:
+    assert not graded(scorer, text(400), "correctness").warnings
+    found = graded(scorer, text(1_900), "correctness")
+    assert ScoreWarning.TRUNCATED in found.warnings
+    assert ScoreWarning.TRUNCATED not in graded(scorer, text(1_900), "correctness?grader=none").warnings
 
 
 def test_a_long_answer_has_one_score_alone_and_among_others(scorer: Scorer, minilm: Path) -> None:

@@ -53,6 +53,8 @@ MAX_PROMPT_BYTES: Final = 65_536
 MAX_DOTS_IN_LINE: Final = 64
 """Maximum number of dots in a line of a prompt file. A TOML parser needs quadratic time for the dots in a key."""
 
+NO_GRADER: Final = "none"
+"""Value of the parameter `grader` for no grader, where the encoder's own fit has one."""
 MAX_MODEL_BYTES: Final = 256
 """Maximum size of a model parameter: NAME, or NAME@DIGEST."""
 MAX_FIT_BYTES: Final = 64

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.agreement.correctness_rows import COLUMNS, RESULT, WITH_GRADER, ScoredRows, without_questions
+from benchmarks.agreement.correctness_rows import COLUMNS, WITH_GRADER, ScoredRows, without_questions
 from benchmarks.agreement.correctness_tables import GROUPS, agreement_table, mean_pearson
 
 from gradewire_server.metrics.correctness.features import INPUT_KIND
@@ -35,7 +35,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
         {
             "id": row["id"],
             "scores": {
-                RESULT: {
+                "correctness": {
                     "status": "OK",
                     "smile": 0.25 + row["label"] / 2,
                     "features": {"recall": 0.5} | dict.fromkeys(INPUT_KIND, 0.0),
@@ -75,7 +75,7 @@ def test_rows_without_features_and_scores_of_other_rows_are_refused(files: tuple
     _written(scores, lines[1:])
     with pytest.raises(ValueError, match="does not contain the rows"):
         ScoredRows.read(data, scores, "evouna")
-    lines[3]["scores"][RESULT] = {"status": "UNAVAILABLE", "error": "the queue is full"}
+    lines[3]["scores"]["correctness"] = {"status": "UNAVAILABLE", "error": "the queue is full"}
     _written(scores, lines)
     with pytest.raises(ValueError, match=r"1 rows .* the queue is full"):
         ScoredRows.read(data, scores, "evouna")
@@ -96,13 +96,16 @@ def test_smile_by_another_encoder_stands_beside_and_stays_with_its_rows(files: t
 
 
 def test_a_grader_is_a_further_column_and_data_sets_of_a_source_count_as_sources(files: tuple[Path, Path]) -> None:
-    rows = ScoredRows.read(*files, "evouna")
-    graded = rows.with_grader({row["id"]: float(place) for place, row in enumerate(rows.rows)})
-    assert graded.columns == WITH_GRADER
-    assert graded.values[:, -1].tolist() == list(range(24))
-    assert rows.columns == COLUMNS
-    with pytest.raises(ValueError, match="23 rows of evouna have no logit, the first is 0-gpt4"):
-        rows.with_grader({"0-gpt35": 1.0})
+    data, scores = files
+    lines = [json.loads(line) for line in scores.read_text("utf-8").splitlines()]
+    for place, line in enumerate(lines[:-1]):
+        line["scores"]["correctness"]["features"]["grader"] = float(place)
+    graded = ScoredRows.read(data, _written(scores, lines), "evouna", columns=WITH_GRADER)
+    assert graded.values[:-1, -1].tolist() == list(range(23))
+    assert np.isnan(graded.values[-1, -1])
+    rows = ScoredRows.read(data, scores, "evouna")
+    assert (rows.columns, graded.without_grader().columns) == (COLUMNS, COLUMNS)
+    assert np.array_equal(graded.half("a").without_grader().values, rows.half("a").values, equal_nan=True)
     assert set(rows.sources) == {"evouna"}
     rows.rows[0]["dataset"] = "tq"
     assert rows.sources[:2] == ["evouna tq", "evouna nq"]

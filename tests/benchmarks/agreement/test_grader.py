@@ -1,5 +1,6 @@
 """The benchmark of the grader: what it was trained on is never read, and the page has the places of its blocks."""
 
+import json
 import re
 from pathlib import Path
 
@@ -35,7 +36,34 @@ def test_tables_are_of_the_grader_that_ships() -> None:
     assert set(re.findall(r"grader-mini@(\w+)", PAGE.read_text(encoding="utf-8"))) == {shipped.digest[:12]}
 
 
-@pytest.mark.parametrize("block", ["grader-judge", "grader-half-b", "grader-cost"])
+def test_two_graders_are_compared_on_rows_that_neither_has_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rows = [{**row, "id": str(place), "references": ["r"], "prediction": "p"} for place, row in enumerate(ROWS)]
+    files = {name: tmp_path / name for name in (*grader.FILES.values(), grader.PUPILS)}
+    for file in files.values():
+        grader.write_rows(file, rows)
+    read: list[int] = []
+
+    def scored(data: Path, metrics: tuple[str, ...], base: Path) -> Path:
+        lines = [json.loads(line) for line in data.read_text("utf-8").splitlines()]
+        read.append(len(lines))
+        # The later grader is always right, the earlier one never.
+        told = [
+            {"scores": {metrics[0]: {"score": 1 - row["label"]}, metrics[1]: {"score": row["label"]}}} for row in lines
+        ]
+        return grader.write_rows(base.with_suffix(".scores"), told)
+
+    monkeypatch.setattr(grader, "score_rows", scored)
+    monkeypatch.setattr("benchmarks.agreement.travel.DRAWS", 10)
+    table = grader.before_table(tmp_path, tmp_path)
+    half = len(grader.held_out(rows))
+    assert read == [half, len(rows), half]
+    assert f"| NQ301, 200 rows | `{grader.GRADERS[0]}` | -1.000 | 0.000 | 0.000 |" in table
+    assert "| NQ301 | grader | +2.000 [+2.000, +2.000] | +1.000" in table
+
+
+@pytest.mark.parametrize("block", ["grader-judge", "grader-half-b", "grader-before", "grader-cost"])
 def test_the_page_has_a_place_for_each_block(block: str) -> None:
     assert "what it is" in with_block(PAGE.read_text(encoding="utf-8"), block, "what it is")
 

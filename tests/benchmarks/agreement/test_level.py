@@ -33,7 +33,9 @@ def test_a_line_of_the_catalogs_fit() -> None:
     count = 120
     rows = [{"id": str(row), "question": f"q {row}", "label": row % 2, "dataset": "x"} for row in range(count)]
     values, shapes = random.random((count, len(COLUMNS))), random.random((count, len(INPUT_KIND)))
-    line = line_of("some", catalog_form("all-MiniLM-L6-v2"), ScoredRows(rows, "x", values, shapes, values[:, 0], ""))
+    line = line_of(
+        "some", catalog_form("all-MiniLM-L6-v2"), ScoredRows(rows, "x", COLUMNS, values, shapes, values[:, 0], "")
+    )
     assert line[:2] == ["some", "120"]
     assert line[5].endswith(f" of {DRAWS}")
     head, rule, written = table([line]).splitlines()

@@ -291,7 +291,7 @@ def test_a_probability_with_a_grader_is_fitted_beside_the_one_without_and_served
     # Scores name the grader with its digest; who asks need not.
     again = command("calibrate", file, "--metric", metric, "--scores", out, *fitting, "--dry-run")
     assert again.exit_code == 0, again.output
-    without = command("calibrate", file, "--metric", "correctness", *fitting)
+    without = command("calibrate", file, "--metric", "correctness?grader=none", *fitting)
     assert without.exit_code == 0, without.output
     kept = {each.parameters for each in load_built(models, NAME).calibrations}
     assert kept == {(), (("grader", grader),)}

@@ -1,4 +1,4 @@
-"""`--metrics all` over files that lack something, without WordNet and without a grader: what is left can be had."""
+"""`--metrics all` over files that lack something, without WordNet: what is left can be had."""
 
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ def test_all_is_what_these_rows_can_have(
     assert done.exit_code == 0, done.output
     told = [line for line in done.stderr.splitlines() if line.startswith("left out of all: ")]
     assert sorted(line.removeprefix("left out of all: ").partition(" (")[0] for line in told) == sorted(
-        [*left_out, *VALUES, "grader", "meteor"]
+        [*left_out, *VALUES, "meteor"]
     )
     assert any("wordnet-base" in line for line in told)
     statuses = {each["status"] for row in read_rows(done.stdout) for each in row["scores"].values()}

@@ -201,12 +201,11 @@ def test_the_list_says_what_there_is(client: Client, scorer: Scorer) -> None:
     for scoring in (client, scorer):
         listed = scoring.models()
         assert {metric.name for metric in listed.metrics} == set(gradewire.metrics.METRIC_TYPES)
-        # meteor needs WordNet, grader a model that this repository lacks; tests/e2e/judges/test_metrics.py has a judge.
+        # meteor needs WordNet; tests/e2e/judges/test_metrics.py has a judge.
         judging = {metric.name for metric in listed.metrics if metric.needs_judge}
         assert {metric.name for metric in listed.metrics if not metric.available} <= {
             "meteor",
             "auto",
-            "grader",
         } | judging
         assert len(judging) == 4
         assert [model.name for model in listed.models if model.kind == "encoder" and model.is_default] == [

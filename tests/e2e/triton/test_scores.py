@@ -17,7 +17,9 @@ from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
 
 MODEL = "all-MiniLM-L6-v2"
 TOLERANCE = 2e-4
-CORRECTNESS = types_pb2.MetricSpec(correctness=types_pb2.CorrectnessParameters())
+# Without a grader, whose rows Triton counts apart.
+CORRECTNESS = types_pb2.MetricSpec(correctness=types_pb2.CorrectnessParameters(grader="none"))
+USUAL = types_pb2.MetricSpec(correctness=types_pb2.CorrectnessParameters())
 FAST = types_pb2.MetricSpec(smile=types_pb2.SmileParameters(preset=types_pb2.SMILE_PRESET_FAST))
 
 
@@ -89,6 +91,18 @@ async def test_the_same_rows_score_the_same_and_every_text_is_computed_once(
                 assert (result.status, list(result.warnings)) == (expected.status, list(expected.warnings))
                 assert result.status == types_pb2.STATUS_OK
                 assert abs(result.score - expected.score) < TOLERANCE
+
+
+async def test_the_default_of_correctness_has_the_same_grader_and_score(
+    through_triton: ServerProcess, in_process: ServerProcess, rows: list[Row]
+) -> None:
+    there, here = [await score(server, rows, USUAL) for server in (through_triton, in_process)]
+    assert there.provenance == here.provenance
+    assert here.provenance[0].grader_model == "grader-mini"
+    apart = [
+        abs(one.results[0].score - other.results[0].score) for one, other in zip(there.items, here.items, strict=True)
+    ]
+    assert max(apart) < TOLERANCE
 
 
 def test_no_session_is_created_in_front_of_triton(through_triton: ServerProcess, in_process: ServerProcess) -> None:

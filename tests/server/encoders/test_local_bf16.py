@@ -122,7 +122,7 @@ async def test_where_bf16_cannot_be_had_fp32_stays_and_health_says_so(
     assert "/secret" not in degraded, "it goes to remote callers"
     assert degraded in status.remarks
     assert degraded in [each.getMessage() for each in caplog.records]
-    assert engine.health().models == {"all-MiniLM-L6-v2": True}
+    assert engine.health().models == {"all-MiniLM-L6-v2": True, "grader-mini": True}
     assert status.metadata.rough_cosine_error is None
     texts, tiers = ["a text", "windows of it"], [Tier.WINDOW] * 2
     roughly = await engine.ports.embeddings.embed_roughly("", texts, tiers)

@@ -186,6 +186,23 @@ async def test_a_model_that_is_not_built_says_how_to_build_it(tmp_path: Path) ->
     await engine.close()
 
 
+@pytest.mark.parametrize("built", [True, False])
+async def test_the_grader_of_its_fit_is_loaded_with_an_encoder_if_it_is_built(
+    minilm: Path,
+    tmp_path: Path,
+    built: bool,  # noqa: FBT001 - a case
+) -> None:
+    names = ["all-MiniLM-L6-v2", *(["grader-mini"] if built else [])]
+    for name in names:
+        (tmp_path / name).symlink_to(minilm / name)
+    engine = await Backends.open(EngineConfig(tmp_path, preload=("",)), CollectorRegistry())
+    health, graders = engine.health(), {each.name: each.state for each in engine.ports.grader_models.statuses()}
+    await engine.close()
+    assert health.models == dict.fromkeys(names, True)
+    assert not health.troubles
+    assert graders["grader-mini"] == ("loaded" if built else "missing")
+
+
 async def test_a_broken_model_is_told_without_paths_which_the_log_has(
     minilm: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

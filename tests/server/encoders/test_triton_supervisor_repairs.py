@@ -22,6 +22,15 @@ MODEL = "all-MiniLM-L6-v2"
 
 
 @pytest.fixture
+def minilm(minilm: Path, tmp_path: Path) -> Path:
+    """The encoder without its grader, which the fake Triton lacks: every call to load a model is about the encoder."""
+    repository = tmp_path / "alone"
+    repository.mkdir()
+    (repository / MODEL).symlink_to(minilm / MODEL)
+    return repository
+
+
+@pytest.fixture
 async def fake(minilm: Path) -> AsyncIterator[FakeTriton]:
     async with FakeTriton(minilm / MODEL) as server:
         yield server

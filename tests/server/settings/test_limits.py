@@ -28,8 +28,8 @@ def test_the_shares_are_inside_the_limit_and_never_more_than_is_needed(limit: in
 def test_what_is_given_wins() -> None:
     settings = Settings.load(memory_limit="1GiB", memory_max_bytes="300MiB")
     assert settings.engine.cache.memory_max_bytes == 300 * _MIB
-    assert settings.capacity.max_bytes == 80 * _MIB
-    assert settings.capacity.max_stream_bytes == 80 * _MIB
+    assert settings.capacity.max_bytes == 52 * _MIB
+    assert settings.capacity.max_stream_bytes == 52 * _MIB
 
 
 def test_the_limit_of_the_container_is_found(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_share_is_its_part_of_what_is_set_for_all(tmp_path: Path) -> None:
     assert share.engine.cache.remembered_results_max_bytes == 16 << 20
     assert share.capacity.max_connections == 51
     assert (share.capacity.max_items, share.capacity.max_streams) == (16384 // 2, 1024 // 2)
-    assert share.capacity.max_bytes == share.capacity.max_stream_bytes == 164 << 20
+    assert share.capacity.max_bytes == share.capacity.max_stream_bytes == 136 << 20
     assert share.http_api.port is None
     assert share.listen.http_port is None
 

@@ -107,6 +107,8 @@ class HashEngine:
         before: Awaited at the start of each embed, tokens and judge call, with the model's name: a place to hold calls.
         prepared: Synthetic answers by (reference set, question, reference).
         correctness: By model, the stored fit of metric `correctness`.
+        correctness_graded: By model, the stored fit of metric `correctness` with the first grader.
+        graders: Names of the graders that are there.
         auto: By model, the stored fits of metric `auto`.
         digests: By model; another one put in is another model from then on.
         corpora: Entries by reference set; changing one is noticed as growing.
@@ -128,7 +130,7 @@ class HashEngine:
     ) -> None:
         self._names = tuple(models)
         self._judges = tuple(judges)
-        self._graders = tuple(graders)
+        self.graders = tuple(graders)
         self.grade_failures: dict[str, Failure] = {}
         self.graded: list[tuple[GradedTexts, ...]] = []
         self.script = Script()
@@ -145,6 +147,7 @@ class HashEngine:
         self.seals: dict[str, str] = {}
         self.known_synonyms: dict[str, frozenset[str]] | None = {}
         self.correctness: dict[str, str] = {}
+        self.correctness_graded: dict[str, Calibration] = {}
         self.auto: dict[str, tuple[Calibration, ...]] = {}
         self.versions: dict[str, int] = {}
         self.unreadable: tuple[tuple[str, str], ...] = ()
@@ -203,7 +206,7 @@ class HashEngine:
         del deadline_s
         assert len(set(items)) == len(items), "items of a call are distinct"
         model = model.partition("@")[0]
-        assert model in self._graders, f"there is no grader {model!r}"
+        assert model in self.graders, f"there is no grader {model!r}"
         self.graded.append(tuple(items))
         await asyncio.sleep(0)
         answers = [_TOKEN.findall(answer.lower()) for _, _, answer in items]
@@ -327,6 +330,7 @@ class HashEngine:
                             if name in self.correctness
                             else ()
                         ),
+                        *([self.correctness_graded[name]] if name in self.correctness_graded else ()),
                     ),
                     unreadable=self.unreadable,
                     token_layers=(TokenLayer(1, (0.5, 0.5, 0.5)), TokenLayer(2)),
@@ -343,7 +347,7 @@ class HashEngine:
                 name=name,
                 digest=self.digests[name],
                 state="loaded",
-                is_default=name == self._graders[0],
+                is_default=name == self.graders[0],
                 dims=1,
                 max_tokens=256,
                 licence="Apache-2.0",
@@ -351,7 +355,7 @@ class HashEngine:
                 kind="grader",
                 metadata=ModelMetadata(digest=self.digests[name], temperature=2.0),
             )
-            for name in self._graders
+            for name in self.graders
         )
 
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:

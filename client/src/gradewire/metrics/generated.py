@@ -421,9 +421,9 @@ class Correctness(Metric):
             verdict. Default: false.
         fit: Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
             Allowed: 8 or more hex digits; empty for the model's fit.
-        grader: Grader: a name from the model list, or NAME@DIGEST. The grader's logit becomes an additional feature.
-            This is slower, but better on answers like the grader's training data. The encoder needs a fit made with
-            this grader. Allowed: a built grader, NAME or NAME@DIGEST; empty for no grader.
+        grader: Grader: a name from the model list, or NAME@DIGEST. The grader's logit becomes an additional feature,
+            which is slower, but better. The encoder needs a fit made with this grader. Allowed: a built grader, NAME or
+            NAME@DIGEST; none for no grader; empty for the grader of the encoder's fit.
     """
 
     name: ClassVar[Literal["correctness"]] = "correctness"

@@ -15,6 +15,7 @@ from gradewire.metrics.choice import format_metric_line, parse_metric_line
 from gradewire_cli.calibrate.rows import LabelledScores, labelled_scores
 from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.problems import InputError
+from gradewire_proto.wire_rules import NO_GRADER
 from gradewire_stats import MissingScipyError
 from gradewire_stats.calibration.cascade import CascadeFit, CascadeRows, HeldRisk, fit_cascade, held_risks
 from gradewire_stats.calibration.labelled_rows import Half, half_of
@@ -30,8 +31,8 @@ HeldOut = Mapping[str, "tuple[HeldRisk, ...]"]
 """Risks on held-out questions, by a title such as "fitted on half a, measured on half b"."""
 VERSION = 1
 _EXACT = "exact_match"
-_CHEAP = Correctness(confidence=0.5)
-"""A metric with the confidence that `auto` expects. With it, only what a rule or a doubt finds is UNCERTAIN."""
+_CHEAP = Correctness(confidence=0.5, grader=NO_GRADER)
+"""The metric as `auto` asks it: without a grader, and UNCERTAIN only where a rule or a doubt finds something."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -41,6 +41,7 @@ from gradewire_cli.results.tables import json_option, show_tables
 from gradewire_cli.rows.input_file import column_options
 from gradewire_cli.scoring.labelled_rows import LabelledRows
 from gradewire_cli.scoring.labelled_run import LabelledRun, labelled_options, labelled_run_of
+from gradewire_cli.scoring.plan import grader_of
 from gradewire_stats.calibration.cascade import DELTA
 from gradewire_stats.calibration.labelled_rows import FittedFeature, Half, question_keys
 from gradewire_stats.calibration.thresholds import Objective, WeightObjective
@@ -122,7 +123,7 @@ class CalibrateRun:
         rows = scored.fitted
         metric = parse_metric_line(rows.line)
         name, digest, _ = built_model(self.options["models_dir"], str(getattr(metric, "model", "")))
-        grader, grader_digest, _ = built_model(self.options["models_dir"], str(getattr(metric, "grader", None) or ""))
+        grader, grader_digest, _ = built_model(self.options["models_dir"], grader_of(metric))
         provenance = {
             "metric_version": metric.version or 1,
             "model": name,
@@ -171,7 +172,7 @@ class CalibrateRun:
         """Return the metric's grader ("" without a grader), and the fit that a level starts from."""
         models_dir = self.options["models_dir"]
         name, _, _ = built_model(models_dir, str(getattr(metric, "model", "")))
-        grader, _, _ = built_model(models_dir, str(getattr(metric, "grader", None) or ""))
+        grader, _, _ = built_model(models_dir, grader_of(metric))
         with one_line_errors():
             return grader, server_module("gradewire_cli.server_fits").level_start(models_dir, name, grader)
 

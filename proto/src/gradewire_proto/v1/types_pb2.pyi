@@ -1577,9 +1577,9 @@ class CorrectnessParameters(_message.Message):
     Allowed: 8 or more hex digits; empty for the model's fit.
     """
     grader: _builtins.str
-    """Grader: a name from Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature. This is slower, but
-    better on answers like the grader's training data. The encoder needs a fit made with this grader.
-    Allowed: a built grader, NAME or NAME@DIGEST; empty for no grader.
+    """Grader: a name from Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature, which is slower,
+    but better. The encoder needs a fit made with this grader.
+    Allowed: a built grader, NAME or NAME@DIGEST; none for no grader; empty for the grader of the encoder's fit.
     """
     def __init__(
         self,

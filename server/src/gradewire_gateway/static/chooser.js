@@ -106,7 +106,9 @@ class ParameterControl {
   #models(metric, catalog) {
     const own = metric.needsJudge && metric.name !== "auto" ? "judge" : metric.needsGrader ? "grader" : "encoder";
     const kind = this.parameter.name === "model" ? own : MODEL_KINDS[this.parameter.name];
-    return kind ? catalog.modelsOf(kind) : [];
+    const found = kind ? catalog.modelsOf(kind) : [];
+    // A metric with an encoder can do without a grader.
+    return this.parameter.name === "grader" && found.length ? [...found, "none"] : found;
   }
 
   /** Returns {parameter, value, text} if the parameter is set, else null. */

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 from gradewire_proto.choices import Corpus
 from gradewire_proto.metric_parameters import PARAMETERS, ParameterInfo
@@ -20,6 +20,7 @@ class Calibration:
         sentence_weight: The sentence weight used for the fit, or None for metrics other than `smile`.
         described: One line for users about the calibration's origin and data.
         fit: The fit in JSON for `correctness` or `auto`, or "" for other metrics.
+        origin: "user" if `gradewire calibrate` made the calibration.
     """
 
     metric: str
@@ -29,6 +30,7 @@ class Calibration:
     sentence_weight: float | None = None
     described: str = ""
     fit: str = ""
+    origin: Literal["catalog", "user"] = "catalog"
 
     def holds_for(self, parameters: Any) -> bool:
         """Return True if the calibration was fitted with these metric parameters (a dataclass)."""
@@ -102,6 +104,15 @@ class Parameters:
         """Return a copy with the model's defaults, or raise ParameterError if a value is invalid for this model."""
         del metadata
         return self
+
+    @classmethod
+    def usual_grader(cls, metadata: "ModelMetadata", fit: str = "") -> str:
+        """Return the name of the grader for a request that names none, or "" for no grader.
+
+        `fit` is the fit that the request requires, or "".
+        """
+        del metadata, fit
+        return ""
 
     def asks_no_judge(self, metadata: "ModelMetadata") -> bool:
         """Return True if the metric needs no judge with these parameters and this model."""

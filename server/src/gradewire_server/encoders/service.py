@@ -227,13 +227,20 @@ class EncoderService(EncoderAnswers):
         self._requested: dict[str, None] = {}
 
     async def load(self, name: str) -> ModelStatus | Failure:
-        """Load and warm up a model. `health` then reports this model. "" means the default model.
+        """Load and warm up a model, and the graders of its fits that are built. `health` then reports this model.
 
-        UNAVAILABLE means that the server waits for the model.
+        "" means the default model. UNAVAILABLE means that the server waits for the model.
         """
         self._requested[name or self.library.default] = None
         loaded = await self.library.load(name)
-        return loaded if isinstance(loaded, Failure) else loaded.status
+        if isinstance(loaded, Failure):
+            return loaded
+        fits = (dict(each.parameters) for each in loaded.status.metadata.calibrations)
+        for grader in dict.fromkeys(fit["grader"] for fit in fits if fit.get("grader")):
+            # A missing grader fails only the metrics that need it, so `health` does not ask for it.
+            if not isinstance(self.library.status(grader), Failure):
+                await self.library.load(grader)
+        return loaded.status
 
     async def preload(self) -> None:
         """Load the models to preload. `health` reports failures."""

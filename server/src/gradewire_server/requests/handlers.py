@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from importlib.metadata import version
 from typing import Any, Final
@@ -19,7 +19,7 @@ from gradewire_server.metrics.text.words import MAX_WORDS
 from gradewire_server.requests.context import RequestContext
 from gradewire_server.requests.convert import ITEMS, PAIRS
 from gradewire_server.requests.judging import complete, decide
-from gradewire_server.requests.plan import USABLE_STATES, unusable_reason
+from gradewire_server.requests.plan import USABLE_STATES, pinned, unusable_reason, usual_grader
 from gradewire_server.requests.prepare import prepare
 from gradewire_server.requests.score import ScoreHandler
 from gradewire_server.requests.stream import stream
@@ -40,7 +40,7 @@ async def list_models(context: RequestContext) -> models_pb2.ListModelsResponse:
         "needs_synonyms": await without_synonyms(ports.lexicon),
     }
     return models_pb2.ListModelsResponse(
-        models=[_model(status, metrics) for status in (*encoders, *graders, *judges)],
+        models=[_model(status, metrics, ports.grader_models) for status in (*encoders, *graders, *judges)],
         metrics=[_metric(metric.info, missing) for metric in metrics.values()],
         limits=models_pb2.Limits(
             max_windows=MAX_WINDOWS, max_prediction_words=MAX_WORDS, **_common_fields(models_pb2.Limits, context.limits)
@@ -55,9 +55,9 @@ def _common_fields(message: type[Message], source: object) -> dict[str, Any]:
     return {name: getattr(source, name) for name in names if hasattr(source, name)}
 
 
-def _model(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> models_pb2.Model:
+def _model(status: ModelStatus, metrics: Mapping[str, Metric[Any]], graders: ModelIndex) -> models_pb2.Model:
     usable = status.state in USABLE_STATES
-    beyond = _unsupported_metrics(status, metrics) if status.kind == "encoder" and usable else {}
+    beyond = _unsupported_metrics(status, metrics, graders) if status.kind == "encoder" and usable else {}
     fields = _common_fields(models_pb2.Model, status) | {
         "state": models_pb2.ModelState.Value(f"MODEL_STATE_{status.state.upper()}"),
         "message": unusable_reason(status),
@@ -78,15 +78,23 @@ def _calibrations_for_other_versions(status: ModelStatus, metrics: Mapping[str, 
             )
 
 
-def _unsupported_metrics(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> dict[str, str]:
+def _unsupported_metrics(
+    status: ModelStatus, metrics: Mapping[str, Metric[Any]], graders: ModelIndex
+) -> dict[str, str]:
     """Return the metrics that the encoder cannot compute with default parameters, each with the reason."""
     found = {}
     for name, metric in metrics.items():
-        if metric.info.needs_model:
-            try:
-                metric.parameters_type().resolved(status.metadata.seen_by(metric.info))
-            except ParameterError as error:
-                found[name] = error.message
+        if not metric.info.needs_model:
+            continue
+        grader = usual_grader(metric, status, graders)
+        if isinstance(grader, Failure):
+            found[name] = grader.message
+            continue
+        metadata = replace(status.metadata, grader=pinned(grader)).seen_by(metric.info)
+        try:
+            metric.parameters_type().resolved(metadata)
+        except ParameterError as error:
+            found[name] = error.message
     return found
 
 

@@ -104,7 +104,8 @@ def write_line(
     for parameter in (metric.info.judge_parameter, metric.info.grader_parameter):
         # Leave out an unused judge or grader.
         if named := values.pop(parameter, ""):
-            values[parameter] = with_digest(named, beside.get(parameter, ""))
+            digest = beside.get(parameter, "")
+            values[parameter] = with_digest(named, digest) if digest else named
     if "prompt" in values:
         values["prompt"] = with_digest(parameters.prompt_name, parameters.prompt_digest)
     if reference_set:

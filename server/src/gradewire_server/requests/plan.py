@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 
 from gradewire_proto.choices import Corpus
 from gradewire_proto.v1 import types_pb2
-from gradewire_proto.wire_rules import MAX_SPEC_BYTES, PARAMETER_BYTES, byte_count, with_digest
+from gradewire_proto.wire_rules import MAX_SPEC_BYTES, NO_GRADER, PARAMETER_BYTES, byte_count, with_digest
 from gradewire_server.domain.items import Failure, Status, quoted, shortened
 from gradewire_server.domain.metric import NO_MODEL, Metric, MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.ports import ModelIndex, ModelStatus, Ports
@@ -68,10 +68,11 @@ def unusable_reason(status: ModelStatus) -> str:
 def _metadata(info: MetricInfo, models: Models) -> ModelMetadata:
     own = models["model"].metadata if "model" in models else NO_MODEL
     judge, grader = models.get(info.judge_parameter), models.get(info.grader_parameter)
-    return replace(own, judge=_pinned(judge), grader=_pinned(grader))
+    return replace(own, judge=pinned(judge), grader=pinned(grader))
 
 
-def _pinned(model: ModelStatus | None) -> str:
+def pinned(model: ModelStatus | None) -> str:
+    """Return NAME@DIGEST, or "" without a model."""
     return f"{model.name}@{model.digest}" if model else ""
 
 
@@ -96,6 +97,22 @@ def find_model(written: str, path: str, known: ModelIndex) -> ModelStatus | Fail
             f"{path}: {model.name} has the digest {model.digest} on this server, not {wanted}",
         )
     return model
+
+
+def usual_grader(
+    metric: Metric[Any], encoder: ModelStatus, graders: ModelIndex, path: str = "", *, fit: str = ""
+) -> ModelStatus | Failure | None:
+    """Return the grader for requests that name none, or None if the encoder's fit needs no grader.
+
+    For the parameters, see `Parameters.usual_grader` and `find_model`.
+    """
+    name = metric.parameters_type.usual_grader(encoder.metadata.seen_by(metric.info), fit)
+    found = graders.status(name) if name else None
+    if not isinstance(found, Failure):
+        return found
+    info, reason = metric.info, _unusable_reason(name, found, graders.statuses())
+    needs = f"the fit of {encoder.name} for {info.name} needs a grader (to do without: grader={NO_GRADER}). {reason}"
+    return replace(found, message=f"{path}.{info.grader_parameter}: {needs}" if path else needs)
 
 
 def _unusable_reason(name: str, failure: Failure, known: Sequence[ModelStatus]) -> str:
@@ -255,7 +272,7 @@ class Planner:
             raise InvalidRequestError(path, f"has {size} bytes, but at most {MAX_SPEC_BYTES} are allowed")
         try:
             models = {}
-            for parameter, found in self._find_models(message, metric.info, path).items():
+            for parameter, found in self._find_models(message, metric, path).items():
                 if not isinstance(found, Failure):
                     models[parameter] = found
                 elif parameter != metric.info.judge_parameter or self._needs_judge(metric, message, path, models):
@@ -316,21 +333,30 @@ class Planner:
             grader_model=grader.name if grader else "",
             grader_digest=grader.digest if grader else "",
         )
-        pinned = with_model(parameters, _pinned(model))
-        values: dict[str, Any] = {parameter: _pinned(each) for parameter, each in beside.items()}
-        pinned = replace(pinned, **values) if values else pinned  # do not copy needlessly: this may parse a long prompt
-        return MetricPlan(MetricRequest(metric=metric, parameters=pinned, metadata=metadata), provenance)
+        exact = with_model(parameters, pinned(model))
+        values: dict[str, Any] = {parameter: pinned(each) for parameter, each in beside.items()}
+        exact = replace(exact, **values) if values else exact  # do not copy needlessly: this may parse a long prompt
+        return MetricPlan(MetricRequest(metric=metric, parameters=exact, metadata=metadata), provenance)
 
-    def _find_models(self, message: Message, info: MetricInfo, path: str) -> dict[str, ModelStatus | Failure]:
+    def _find_models(self, message: Message, metric: Metric[Any], path: str) -> dict[str, ModelStatus | Failure]:
         # The judge comes last, because the other models determine whether the metric needs the judge.
-        known: dict[str, ModelIndex] = {}
+        info, found = metric.info, dict[str, ModelStatus | Failure | None]()
+
+        def find(parameter: str, known: ModelIndex) -> ModelStatus | Failure:
+            return find_model(getattr(message, parameter), f"{path}.{parameter}", known)
+
         if info.needs_judge or info.needs_grader or info.needs_model:
-            known["model"] = self._models_of(info)
-        if info.grader_parameter and getattr(message, info.grader_parameter):
-            known[info.grader_parameter] = self._graders
+            found["model"] = find("model", self._models_of(info))
+        if info.grader_parameter:
+            written, encoder = getattr(message, info.grader_parameter), found["model"]
+            if not written and isinstance(encoder, ModelStatus):
+                fit = getattr(message, "fit", "")
+                found[info.grader_parameter] = usual_grader(metric, encoder, self._graders, path, fit=fit)
+            elif written and written != NO_GRADER:
+                found[info.grader_parameter] = find(info.grader_parameter, self._graders)
         if info.judge_parameter:
-            known[info.judge_parameter] = self._judges
-        return {name: find_model(getattr(message, name), f"{path}.{name}", index) for name, index in known.items()}
+            found[info.judge_parameter] = find(info.judge_parameter, self._judges)
+        return {parameter: each for parameter, each in found.items() if each is not None}
 
     def _models_of(self, info: MetricInfo) -> ModelIndex:
         if info.needs_judge:

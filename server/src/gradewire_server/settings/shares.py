@@ -24,8 +24,8 @@ _PARTS: Final = 8
 """Number of equal parts of a process's memory beyond its fixed memory. Vectors, requests and streams each get one."""
 _MAX_SHARE_BYTES: Final = 256 * MIB
 _LEAST_SHARE_BYTES: Final = 16 * MIB
-_PROCESS_BYTES: Final = 384 * MIB
-"""Memory of a process that has loaded the default encoder and handles no requests."""
+_PROCESS_BYTES: Final = 608 * MIB
+"""Memory of a process that has loaded the default encoder and its grader, and handles no requests."""
 
 _CORES_PER_PROCESS: Final = 2
 """One core for the event loop, which runs Python under one lock, and one for the encoder."""

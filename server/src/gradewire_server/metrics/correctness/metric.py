@@ -2,11 +2,13 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final, Self
 
 import numpy as np
 
 from gradewire_proto.parts import CorrectnessParts
+from gradewire_proto.wire_rules import NO_GRADER
 from gradewire_server.domain.items import (
     Failure,
     Item,
@@ -39,7 +41,14 @@ from gradewire_server.metrics.correctness.features import (
     gather_inputs,
     input_kind,
 )
-from gradewire_server.metrics.correctness.fit import VERDICT, CorrectnessFit, cached_fit, check_fit_name, check_identity
+from gradewire_server.metrics.correctness.fit import (
+    VERDICT,
+    CorrectnessFit,
+    cached_fit,
+    check_fit_name,
+    check_identity,
+    fit_id,
+)
 from gradewire_server.metrics.encoder.grader import graded_texts, is_shortened
 from gradewire_server.metrics.text.normalise import lemmatizer, normalise
 
@@ -104,21 +113,34 @@ class CorrectnessParameters(Parameters):
             raise ParameterError("confidence", f"must be a number from 0.5 to below 1, not {self.confidence}")
         check_fit_name(self.fit)
 
+    @classmethod
+    def usual_grader(cls, metadata: ModelMetadata, fit: str = "") -> str:
+        """Return the grader of the required fit or, if `fit` is "", of the encoder's usual fit.
+
+        A user's fit has precedence over the catalog's, and then a fit with a grader over a fit without.
+        """
+        fits = [each for each in metadata.calibrations if each.fit]
+        required = [each for each in fits if fit and _fit_id(each.fit).startswith(fit)]
+        graders = [(each.origin == "user", dict(each.parameters).get("grader", "")) for each in required or fits]
+        return max(graders, key=lambda each: (each[0], bool(each[1])), default=(False, ""))[1]
+
     def resolved(self, metadata: ModelMetadata) -> Self:
-        """Return the parameters with the model's fit.
+        """Return the parameters with the model's fit. `grader` becomes `NO_GRADER` if the usual grader is left out.
 
         Raises:
             ParameterError: The model's fit is missing or unusable, or is not the requested fit.
         """
-        if self.features_only:
-            return self
+        left_out = NO_GRADER if self.usual_grader(metadata) else ""
+        named = self if metadata.grader else replace(self, grader=left_out)
+        if named.features_only:
+            return named
         check_readable(metadata)
         found = fit_of(metadata)
         if isinstance(found, str):
             raise ParameterError("model", found)
         check_identity(found.identity, self.fit)
         stored = _stored(metadata)
-        return replace(self, fit=found.identity, calibration=stored.described if stored else "")
+        return replace(named, fit=found.identity, calibration=stored.described if stored else "")
 
 
 class Correctness:
@@ -141,12 +163,13 @@ class Correctness:
 
     @scoring
     def score(self, item: Item, parameters: CorrectnessParameters, metadata: ModelMetadata) -> Program:
-        """Run SMILE (preset one_pass), and the grader if the parameters name a grader."""
+        """Run SMILE (preset one_pass), and the grader unless the parameters name none."""
         fit = None if parameters.features_only else fit_of(metadata)
         if isinstance(fit, str):
             raise FailureError(Failure(Status.INVALID_PARAMETER, f"model: {fit}"))
         inputs = yield from gather_inputs(item, parameters.model)
-        graded = (yield from ask_grader(inputs, parameters.grader)) if parameters.grader else None
+        grader = parameters.grader if parameters.grader != NO_GRADER else ""
+        graded = (yield from ask_grader(inputs, grader)) if grader else None
         result = _result(inputs, graded, fit, parameters.confidence)
         choice = None if fit is None else choice_of(item)
         return result if choice is None else _chosen(result, choice, parameters.confidence)
@@ -156,6 +179,9 @@ class Correctness:
         """Request the vectors of the references and of their normalised forms, the keywords."""
         keywords = tuple(normalise(reference).text for reference in entry.references)
         return (yield from embed_references(parameters.model, entry.references + keywords))
+
+
+_fit_id = lru_cache(maxsize=64)(fit_id)
 
 
 def _stored(metadata: ModelMetadata) -> Calibration | None:

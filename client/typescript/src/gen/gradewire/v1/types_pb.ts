@@ -988,9 +988,9 @@ export type CorrectnessParameters = Message<"gradewire.v1.CorrectnessParameters"
   fit: string;
 
   /**
-   * Grader: a name from Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature. This is slower, but
-   * better on answers like the grader's training data. The encoder needs a fit made with this grader.
-   * Allowed: a built grader, NAME or NAME@DIGEST; empty for no grader.
+   * Grader: a name from Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature, which is slower,
+   * but better. The encoder needs a fit made with this grader.
+   * Allowed: a built grader, NAME or NAME@DIGEST; none for no grader; empty for the grader of the encoder's fit.
    *
    * @generated from field: string grader = 5;
    */
