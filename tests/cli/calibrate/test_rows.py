@@ -41,6 +41,28 @@ def test_columns_are_told_apart_by_model_and_by_label_where_all_rows_failed(
             labelled_scores(columns, metric, half=None)
 
 
+_PLAIN = "correctness/3?confidence=0.9&features_only=true{}&model=one@111111111111"
+WITH, LEFT_OUT, BEFORE = (_PLAIN.format(grader) for grader in ("&grader=g@333333333333", "&grader=none", ""))
+
+
+@pytest.mark.parametrize(
+    ("lines", "asked", "label"),
+    [
+        ({"a": WITH}, "correctness", "a"),
+        ({"a": WITH, "b": LEFT_OUT}, "correctness?grader=g", "a"),
+        ({"a": WITH, "b": LEFT_OUT}, "correctness?grader=none", "b"),
+        ({"a": WITH, "b": BEFORE}, "correctness?grader=none", "b"),  # of an encoder whose fit has no grader
+    ],
+)
+def test_columns_are_told_apart_by_their_grader(lines: dict[str, str], asked: str, label: str) -> None:
+    assert labelled_scores(columns_of(lines), parse_metric_line(asked), half=None)[0].line == lines[label]
+
+
+def test_scores_without_a_grader_do_not_serve_for_one() -> None:
+    with pytest.raises(InputError, match="matches none of the scored metrics"):
+        labelled_scores(columns_of({"b": LEFT_OUT}), parse_metric_line("correctness?grader=g"), half=None)
+
+
 def test_models_that_nobody_tells_apart_are_asked_for() -> None:
     told = r"--metric smile matches 2 of the scored metrics. Add a preset, parameters or --model NAME@DIGEST"
     with pytest.raises(InputError, match=told) as raised:

@@ -320,7 +320,7 @@ class EngineConfig:
     preload: Annotated[Names, Setting("preload")] = ()
     """Also load these encoders at start; "judge" loads the judge.
 
-    Set it if the first request for one of them must not wait. The default encoder is always loaded."""
+    Set it if the first request for one of them must not wait. The default encoder and its grader are always loaded."""
     triton: TritonConfig | None = None
     """The Triton server that runs encoders. None means that they run in this process."""
     compute: ComputeConfig = field(default_factory=ComputeConfig)
