@@ -6,6 +6,9 @@ child processes, on a few rows minus its seconds on one row. Scores are stored i
 resumes. The earlier grader must be built under its name, from its folder in gradewire_train.recipes:
 
     gradewire models build --adapter FOLDER/grader-start --name grader-start all-MiniLM-L6-v2
+
+The block grader-base reads --logits, which a training on a GPU wrote with --score for the same rows: the larger grader
+would take hours on a processor.
 """
 
 from __future__ import annotations
@@ -55,7 +58,8 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "grader")
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "grader.md")
     parser.add_argument("--judges", type=Path, help="directory of built judges; default: the usual one")
-    blocks = ["grader-judge", "grader-half-b", "grader-before", "grader-cost"]
+    parser.add_argument("--logits", type=Path, help="logits.jsonl of grader-base's training, for block grader-base")
+    blocks = ["grader-judge", "grader-half-b", "grader-before", "grader-base", "grader-cost"]
     parser.add_argument("--only", action="append", choices=blocks)
     options = parser.parse_args()
     judge_environment(options.judges)
@@ -65,9 +69,14 @@ def main() -> None:
     tables: dict[str, Callable[[], str]] = {
         "grader-judge": lambda: agreement("grader-judge", judged, ((JUDGE,), WITHOUT_JUDGE), options.results),
         "grader-half-b": lambda: agreement("grader-half-b", held_out(rows), (WITHOUT_JUDGE,), options.results),
-        "grader-before": lambda: before_table(options.data, options.results),
+        "grader-before": lambda: compared(options.data, options.results, GRADERS),
+        "grader-base": lambda: compared(options.data, options.results, GRADERS[1:], options.logits),
         "grader-cost": lambda: cost_table(judged, options.results),
     }
+    if options.logits is None:
+        if "grader-base" in (options.only or ()):
+            parser.error("--only grader-base needs --logits")
+        del tables["grader-base"]
     for name, table in tables.items():
         if not options.only or name in options.only:
             write_block(options.document, name, table())
@@ -91,8 +100,12 @@ def agreement(name: str, rows: Sequence[Row], groups: Sequence[tuple[str, ...]],
     return f"{len(rows)} rows of half b.\n\n{report.read_text('utf-8')}"
 
 
-def before_table(data: Path, results: Path) -> str:
-    """Return both graders' AUC, accuracy and Pearson on rows that neither has read, and the paired differences."""
+def compared(data: Path, results: Path, graders: Sequence[str], logits: Path | None = None) -> str:
+    """Return the graders' AUC, accuracy and Pearson on rows that none has read, and the differences from the first.
+
+    `logits` is a file with grader-base's logits by row ID, or None to leave this grader out.
+    """
+    of_base = {row["id"]: row["logit"] for row in read_lines(logits)} if logits else {}
     pupils, nq301 = (read_lines(data / name) for name in (PUPILS, FILES["nq301"]))
     named = (
         ("EVOUNA, half b", "evouna", held_out(read_lines(data / FILES["evouna"]))),
@@ -103,10 +116,10 @@ def before_table(data: Path, results: Path) -> str:
     for name, short, rows in named:
         stem = f"before-{short}"
         scored = read_lines(score_rows(write_rows(results / f"{stem}.rows.jsonl", rows), GRADERS, results / stem))
-        ways = [
-            Way(metric, np.array([each["scores"][metric]["score"] for each in scored]), np.zeros(len(rows), np.bool_))
-            for metric in GRADERS
-        ]
+        found = {metric: [each["scores"][metric]["score"] for each in scored] for metric in graders}
+        if of_base:
+            found["grader?model=grader-base"] = [1 / (1 + np.exp(-of_base[row["id"]])) for row in rows]
+        ways = [Way(metric, np.array(scores), np.zeros(len(rows), np.bool_)) for metric, scores in found.items()]
         right = np.array([row["label"] > 0 for row in rows])
         sets.append(ReadSet(name, right, [question_key(row["question"]) for row in rows], ways))
     lines = [f"| | | {' | '.join(CHANGES)} |", f"|---|---|{'---:|' * len(CHANGES)}"]

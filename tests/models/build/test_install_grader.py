@@ -140,16 +140,17 @@ def test_what_its_file_says_is_checked(package: Package, tmp_path: Path, said: d
         build_model(user_adapted(adapter, package.model), tmp_path / "repository", wheels=package.wheels)
 
 
-def test_a_base_without_token_types_is_refused(tmp_path: Path) -> None:
-    mpnet = make_package(tmp_path / "mpnet", "mpnet", max_tokens=256)
-    bert = make_package(tmp_path / "bert", "bert", max_tokens=256)
-    adapter = write_grader_adapter(tmp_path / "mine", bert.model)
-    path = adapter / "gradewire.json"
-    path.write_text(json.dumps({"text_form": "grader", "max_tokens": 256}), encoding="utf-8")
-    config = adapter / "adapter_config.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | {"base_model_name_or_path": ""}), encoding="utf-8")
-    with pytest.raises(BuildError, match="has no token types"):
-        user_adapted(adapter, mpnet.model)
+def test_a_base_without_token_types_tells_the_texts_apart_by_the_separators(tmp_path: Path) -> None:
+    repository = build_tiny_grader(tmp_path, architecture="mpnet")
+    checks = verify_built(repository, "tiny-grader", None)
+    assert [check.name for check in checks if not check.passed] == []
+    asked, wanted, given = [5], [10, 11], [20]
+    one, other = logits_of(
+        repository,
+        [BEGIN, *asked, SEPARATOR, *wanted, SEPARATOR, *given, SEPARATOR],
+        [BEGIN, *asked, *wanted, SEPARATOR, *given, SEPARATOR, SEPARATOR],
+    )
+    assert abs(one - other) > 1e-3
 
 
 def test_the_head_is_the_one_that_lies_there(tmp_path: Path, repository: Path) -> None:

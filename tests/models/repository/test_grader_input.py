@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models, processors
 
-from gradewire_models.repository.grader_input import MAX_PIECES, MAX_TOKENS, grader_input
+from gradewire_models.repository.grader_input import MAX_PIECES, MAX_TOKENS, begin_and_separator, grader_input
 
 # Written by a program that builds the sequences from their definition, without this code.
 GOLDEN: list[dict[str, Any]] = json.loads(Path(__file__).with_name("grader_input.golden.json").read_text("utf-8"))
@@ -58,3 +58,24 @@ def test_an_answer_that_just_fits_is_one_piece() -> None:
     room = MAX_TOKENS - 4
     assert len(grader_input([], [], [7] * room, begin=BEGIN, separator=SEPARATOR).pieces) == 1
     assert len(grader_input([], [], [7] * (room + 1), begin=BEGIN, separator=SEPARATOR).pieces) == 2
+
+
+def tokenizer_with(template: str) -> Tokenizer:
+    """The vocabulary has the tokens of BERT and of RoBERTa, as mpnet's has."""
+    marks = ["<pad>", "[CLS]", "[SEP]", "<s>", "</s>", "w"]
+    tokenizer = Tokenizer(models.WordLevel({mark: number for number, mark in enumerate(marks)}))
+    used = [(mark, number) for number, mark in enumerate(marks) if mark in template.split()]
+    tokenizer.post_processor = processors.TemplateProcessing(single=template, special_tokens=used)
+    tokenizer.enable_padding(length=16)
+    return tokenizer
+
+
+@pytest.mark.parametrize(("template", "ids"), [("<s> $A </s>", (3, 4)), ("[CLS] $A [SEP]", (1, 2))])
+def test_what_parts_texts_is_what_the_tokenizer_adds(template: str, ids: tuple[int, int]) -> None:
+    assert begin_and_separator(tokenizer_with(template)) == ids
+
+
+@pytest.mark.parametrize("template", ["$A", "$A </s>", "<s> [CLS] $A </s>"])
+def test_a_tokenizer_that_adds_other_tokens_is_refused(template: str) -> None:
+    with pytest.raises(ValueError, match="one token before and one token after"):
+        begin_and_separator(tokenizer_with(template))

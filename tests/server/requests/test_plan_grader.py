@@ -114,6 +114,20 @@ async def test_a_fit_of_the_users_own_has_precedence(wire: Wire) -> None:
     assert fits_of(await score(wire, spec())) == [beside]
 
 
+async def test_of_several_fits_the_one_with_the_default_grader_is_the_usual(wire: Wire) -> None:
+    wire.engine.graders = ("words", "letters")
+    wire.engine.digests["letters"] = "1e77e45" * 9 + "a"
+    usual = graded(wire)
+    (stored,) = wire.engine.encoder_statuses()[0].metadata.calibrations
+    form = json.loads(stored.fit) | {"grader_digest": wire.engine.digests["letters"], "base": 0.1}
+    other = replace(stored, parameters=(("grader", "letters"),), fit=json.dumps(form))
+    wire.engine.auto["hash"] = (other,)
+    assert fits_of(await score(wire, spec(), spec(grader="letters"))) == [usual, fit_id(other.fit)]
+    # Without a fit for the default grader, the encoder's only fit with a grader is the usual one.
+    del wire.engine.correctness_graded["hash"]
+    assert fits_of(await score(wire, spec())) == [fit_id(other.fit)]
+
+
 async def test_an_encoder_without_such_a_fit_has_no_grader(wire: Wire) -> None:
     fit = plain(wire)
     reply = await score(wire, spec(), spec(grader="none", confidence=0.9))

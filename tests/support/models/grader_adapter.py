@@ -10,7 +10,7 @@ from tests.support.models.tiny_models import make_package
 from gradewire_models.build.adapters import user_adapted
 from gradewire_models.build.install import build_model
 from gradewire_models.build.weights import linear_layers
-from gradewire_models.catalog.entries import CatalogModel
+from gradewire_models.catalog.entries import Architecture, CatalogModel
 
 RANK = 2
 
@@ -33,7 +33,7 @@ def write_grader_adapter(
         "peft_type": "LORA",
         "r": RANK,
         "lora_alpha": 2 * RANK,
-        "target_modules": ["dense", "key", "query", "value"],
+        "target_modules": sorted({name.rpartition(".")[2] for name in linear_layers(base)}),
         "base_model_name_or_path": base.origin,
     }
     (directory / "adapter_config.json").write_text(json.dumps(config), encoding="utf-8")
@@ -44,9 +44,16 @@ def write_grader_adapter(
     return directory
 
 
-def build_tiny_grader(directory: Path, name: str = "tiny-grader", *, seed: int = 0, temperature: float = 1.0) -> Path:
-    """A repository with a grader of a tiny BERT; what it says means nothing, and differs for every text."""
-    package = make_package(directory / f"wheels-{name}", "bert", max_tokens=256)
+def build_tiny_grader(
+    directory: Path,
+    name: str = "tiny-grader",
+    *,
+    seed: int = 0,
+    temperature: float = 1.0,
+    architecture: Architecture = "bert",
+) -> Path:
+    """A repository with a grader of a tiny encoder; what it says means nothing, and differs for every text."""
+    package = make_package(directory / f"wheels-{name}", architecture, max_tokens=256)
     adapter = write_grader_adapter(directory / f"adapter-{name}", package.model, seed=seed, temperature=temperature)
     model = user_adapted(adapter, package.model, name)
     build_model(model, directory / "repository", wheels=package.wheels)

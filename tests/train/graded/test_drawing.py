@@ -8,7 +8,8 @@ from tests.support.debian.wordnet import wordnet_files
 from tests.train.graded.conftest import COUNT, Rows
 
 from gradewire_train import TrainingError
-from gradewire_train.graded.drawing import Drawer, rows_digest
+from gradewire_train.examples import lines_digest
+from gradewire_train.graded.drawing import Drawer
 from gradewire_train.graded.parts import Name
 from gradewire_train.material import GRADED, WORDS
 from gradewire_train.recipes import GraderRecipe, read_recipe, shipped_recipes
@@ -56,7 +57,7 @@ def test_one_seed_gives_one_digest_and_the_next_another(kinds: tuple[str, ...], 
     # The second drawer has its own lexicon, as a second run would.
     fresh = Drawer(Lexicon(WordNet(wordnet_files())), "train")
     first, again, other = (
-        rows_digest([row for kind in kinds for row in drawer.rows(kind, 8, seed=seed)])
+        lines_digest([row.json() for kind in kinds for row in drawer.rows(kind, 8, seed=seed)])
         for drawer, seed in ((drawers["train"], 1), (fresh, 1), (fresh, 2))
     )
     assert first == again != other

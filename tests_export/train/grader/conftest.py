@@ -15,9 +15,14 @@ from gradewire_train.encoder import TrainedEncoder, load_base
 
 @pytest.fixture(scope="session")
 def wide_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("folders") / "tiny-wide"
+    return write_wide(tmp_path_factory.mktemp("folders") / "tiny-wide", "bert")
+
+
+def write_wide(path: Path, architecture: str) -> Path:
+    """Writes an encoder of bert's shape; mpnet has positions from 2 on, relative ones, and no token types."""
     torch.manual_seed(7)
-    config = transformers.AutoConfig.for_model("bert", **{**CONFIGS["bert"], "max_position_embeddings": MAX_TOKENS})
+    shape = {**CONFIGS["bert"], "max_position_embeddings": MAX_TOKENS + 2}
+    config = transformers.AutoConfig.for_model(architecture, **shape)
     model = transformers.AutoModel.from_config(config, attn_implementation="eager").eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.3)

@@ -44,6 +44,17 @@ def test_it_writes_adapter_head_card_recipe_and_facts_twice_the_same(
     assert "--recipe recipe.toml --rows own.jsonl --temperature 1.5 --out DIR" in card
 
 
+def test_it_trains_on_a_gpu_or_says_that_there_is_none(wide_folder: Path, rows_file: Path, tmp_path: Path) -> None:
+    found = call(wide_folder, tmp_path, "--rows", rows_file, "--device", "cuda")
+    if not torch.cuda.is_available():
+        assert found.exit_code == 1
+        assert "--device cuda: torch finds no GPU. Install a torch with CUDA, or leave out --device" in found.output
+        return
+    assert found.exit_code == 0, found.output
+    assert "--rows own.jsonl --device cuda --out DIR" in (tmp_path / "README.md").read_text()
+    assert (tmp_path / "adapter_model.safetensors").is_file()
+
+
 def test_rows_are_made_from_those_that_it_trains_on(wide_folder: Path, rows_file: Path, tmp_path: Path) -> None:
     found = call(wide_folder, tmp_path, "--rows", rows_file, "--counterfactual-rows", 20, "--wordnet", wordnet_files(),
                  "--notice", "own.jsonl is under CC BY-SA 3.0.")  # fmt: skip
@@ -120,7 +131,7 @@ def test_ctrl_c_leaves_a_checkpoint_and_resuming_ends_in_the_same_bytes(
         (("--leave-out-fold", "1"), "must have the format K/N"),
         (("--rank", "0"), "--rank must be greater than or equal to 1"),
         (("--smoothing", "0.7"), "--smoothing must be less than or equal to 0.5"),
-        (("--recipe", "sfve-mini"), "nor a recipe of gradewire (grader-mini, grader-start)"),
+        (("--recipe", "sfve-mini"), "nor a recipe of gradewire (grader-base, grader-mini, grader-start)"),
         (("--start", "grader-begin"), "is neither a folder nor a grader of gradewire (grader-start)"),
     ],
 )

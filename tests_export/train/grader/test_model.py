@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests_export.train.grader.conftest import write_wide
 
-from gradewire_models.repository.grader_input import Piece
+from gradewire_models.repository.grader_input import MAX_TOKENS, Piece
 from gradewire_train import TrainingError
-from gradewire_train.encoder import TrainedEncoder
+from gradewire_train.encoder import TrainedEncoder, load_base
 from gradewire_train.recipes import GraderTraining
 from gradewire_train.run.grader_model import Grader, GraderTokenizer
 
@@ -38,6 +39,18 @@ def test_the_logit_is_the_head_over_the_mean_of_all_tokens(wide: TrainedEncoder)
         weight, bias = grader.head.weight.detach().numpy()[0], grader.head.bias.item()
         assert logit == pytest.approx(float(rows.mean(0) @ weight + bias), abs=1e-4)
     assert found[0] != pytest.approx(found[2], abs=1e-3)
+
+
+def test_a_base_without_token_types_has_the_separators_alone(tmp_path: Path) -> None:
+    grader = trained(load_base(str(write_wide(tmp_path / "tiny-mpnet", "mpnet")), max_tokens=MAX_TOKENS))
+    found = grader.logits(PIECES)
+    for piece, logit in zip(PIECES, found, strict=True):
+        with torch.no_grad():
+            rows = grader.model(input_ids=torch.tensor([piece.ids])).last_hidden_state[0].numpy()
+        weight, bias = grader.head.weight.detach().numpy()[0], grader.head.bias.item()
+        assert logit == pytest.approx(float(rows.mean(0) @ weight + bias), abs=1e-4)
+    # Where the answer begins is in the ids alone.
+    assert grader.logits([replace(piece, answer_start=1) for piece in PIECES]) == found
 
 
 def test_an_untrained_head_says_nothing(wide: TrainedEncoder) -> None:
@@ -70,8 +83,6 @@ def test_half_a_grader_is_none(kept: str, wide: TrainedEncoder, tmp_path: Path) 
 
 
 def test_a_grader_of_another_rank_is_refused(wide: TrainedEncoder, wide_folder: Path, tmp_path: Path) -> None:
-    from gradewire_train.encoder import load_base  # noqa: PLC0415 - the fixture's own, a second time
-
     trained(wide).save(TRAINING, tmp_path)
     other = Grader(load_base(str(wide_folder), max_tokens=256), replace(TRAINING, rank=3))
     with pytest.raises(TrainingError, match="base, rank or targets"):

@@ -12,7 +12,6 @@ from onnx import TensorProto, helper
 from gradewire_models.build.nodes import EveryRow, Nodes, RealRows, lay_out_every, lay_out_real
 from gradewire_models.build.weights import Dense, Encoder, Head, Layer, Norm
 from gradewire_models.catalog.entries import CatalogModel
-from gradewire_models.errors import BuildError
 from gradewire_models.repository.config import (
     ATTENTION_MASK,
     INPUT_IDS,
@@ -178,22 +177,18 @@ def grader_graph(encoder: Encoder, head: Head, model: CatalogModel, separator: i
     """Return a grader as a float32 ONNX graph for a CPU. The same weights give the same graph.
 
     The inputs are those of `encoder_graph`; each row is a piece from `gradewire_models.repository.grader_input`. Tokens
-    after the second `separator` get token type 1. The output ``logit``, float32 [batch, 1], is the head's value for the
-    mean of the last layer's token vectors.
-
-    Raises:
-        BuildError: The weights have no second token type.
+    after the second `separator` get token type 1, if the encoder has token types. The output ``logit``, float32
+    [batch, 1], is the head's value for the mean of the last layer's token vectors.
     """
-    if encoder.type_step is None:
-        raise BuildError(f"{model.name}: the weights have no second token type, which marks the answer")
     nodes = Nodes()
     layout = lay_out_real(nodes, encoder, model)
     words = nodes.floats("word_table", encoder.word_table)
     total = layout.embed(words, nodes.floats("position_table", encoder.position_table))
-    types = nodes.op("Gather", _answer_tokens(nodes, separator), layout.real_rows, name="types", axis=0)
-    steps = nodes.op("Mul", types, nodes.floats("type_step", encoder.type_step), name="type_steps")
-    typed = nodes.op("Add", total, steps, name="typed_embedding_sum")
-    layout.write_output(write_layers(nodes, layout, encoder, model, typed), "last_layer")
+    if encoder.type_step is not None:
+        types = nodes.op("Gather", _answer_tokens(nodes, separator), layout.real_rows, name="types", axis=0)
+        steps = nodes.op("Mul", types, nodes.floats("type_step", encoder.type_step), name="type_steps")
+        total = nodes.op("Add", total, steps, name="typed_embedding_sum")
+    layout.write_output(write_layers(nodes, layout, encoder, model, total), "last_layer")
     _write_head(nodes, head)
     return assemble(nodes, model, {LOGIT_OUTPUT: (1,)})
 

@@ -15,6 +15,7 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from gradewire_models.catalog.entries import ADAPTER_CONFIG, ADAPTER_WEIGHTS, HEAD_WEIGHTS, CatalogModel
+from gradewire_models.repository.grader_input import begin_and_separator
 
 Array64 = NDArray[np.float64]
 
@@ -197,7 +198,7 @@ class DrawnPiece(NamedTuple):
 def draw_pieces(tokenizer: Path, vocabulary: int, rng: np.random.Generator) -> list[DrawnPiece]:
     """Draw pieces of many lengths, in mixed order. The drawn ids are below `vocabulary` and are no special tokens."""
     known = Tokenizer.from_file(str(tokenizer))
-    begin, separator = known.token_to_id("[CLS]"), known.token_to_id("[SEP]")
+    begin, separator = begin_and_separator(known)
     special = [number for number, token in known.get_added_tokens_decoder().items() if token.special]
     plain = np.setdiff1d(np.arange(vocabulary), [*special, begin, separator])
     pieces = []

@@ -1,6 +1,5 @@
 """Read the weights of BERT-like encoders and graders."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -10,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
+from tokenizers import Tokenizer
 
 from gradewire_models.build.adapters import merge_adapter
 from gradewire_models.catalog.entries import HEAD_WEIGHTS, CatalogModel
 from gradewire_models.errors import BuildError
-from gradewire_models.repository.grader_input import MAX_TOKENS
+from gradewire_models.repository.grader_input import MAX_TOKENS, begin_and_separator
 
 Array = NDArray[np.float32]
 
@@ -40,8 +40,6 @@ _LAYER_NAMES: Mapping[str, Mapping[str, str]] = {
 
 # MPNet uses T5's distance buckets, which grow logarithmically up to this distance.
 _MAX_DISTANCE = 128
-
-SEPARATOR = "[SEP]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,10 +222,10 @@ def read_separator(tokenizer: Path) -> int:
     """Read, from a tokenizer.json, the ID of the token that separates a grader's texts.
 
     Raises:
-        BuildError: The tokenizer lacks this token.
+        BuildError: The tokenizer is not readable, or adds other tokens to a text than one before and one after it.
     """
     try:
-        separator = json.loads(tokenizer.read_text(encoding="utf-8"))["model"]["vocab"][SEPARATOR]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BuildError(f"{tokenizer} has no token {SEPARATOR}") from error
-    return int(separator)
+        return begin_and_separator(Tokenizer.from_file(str(tokenizer)))[1]
+    # For a broken file, tokenizers raises Exception itself.
+    except Exception as error:
+        raise BuildError(f"{tokenizer}: {error}") from error

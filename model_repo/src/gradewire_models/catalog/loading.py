@@ -114,15 +114,13 @@ def adapted_model(base: CatalogModel, adapter: AdapterSource, **values: Any) -> 
 
     Raises:
         TypeError: `values` has an unknown field.
-        ValueError: `max_tokens` is larger than the base's, or the base cannot become a grader.
+        ValueError: `max_tokens` is larger than the base's.
     """
     if values["max_tokens"] > base.max_tokens:
         raise ValueError(f"max_tokens must be at most {base.max_tokens}, the limit of {base.name}")
     # Measurements on the base's vectors do not apply to the new vectors.
     measured: dict[str, Any] = {"calibrations": (), "bertscore": None}
     if values.get("kind") == "grader":
-        if base.architecture != "bert":
-            raise ValueError(f"{base.name} has no token types, which mark the answer for a grader")
         measured["token_layers"] = ()
     return replace(base, default=False, adapter=adapter, **{**measured, **values})
 

@@ -8,7 +8,7 @@ import click
 import cloup
 
 from gradewire_models.catalog.entries import CatalogModel
-from gradewire_models.catalog.loading import base_models, default_model, find_model, load_catalog
+from gradewire_models.catalog.loading import base_models, default_model, find_model, grader_models, load_catalog
 from gradewire_models.cli.help import ExampleCommand, rare_option
 from gradewire_models.cli.judges import FORM_OPTION, JUDGE_REPOSITORY_OPTION, build_judges, split_judges
 from gradewire_models.cli.options import (
@@ -149,10 +149,13 @@ def _in_catalog(names: Sequence[str]) -> list[CatalogModel]:
 
 
 def _graders_of(models: Sequence[CatalogModel]) -> list[CatalogModel]:
-    """Return the graders that the models' fits need. A variant's fits are its base's, which it cannot use."""
-    fits = [fit for model in models for fit in model.calibrations if fit.model_digest == model.digest]
-    named = [dict(fit.parameters).get("grader", "") for fit in fits]
-    return [find_model(name) for name in named if name]
+    """Return the usual grader of each model's fits. A variant's fits are its base's, which it cannot use."""
+    found = []
+    for model in models:
+        fits = (dict(fit.parameters) for fit in model.calibrations if fit.model_digest == model.digest)
+        named = {fit["grader"] for fit in fits if "grader" in fit}
+        found += [grader for grader in grader_models() if grader.name in named][:1]
+    return found
 
 
 def _shares_wheels(model: CatalogModel, later: Sequence[CatalogModel]) -> bool:

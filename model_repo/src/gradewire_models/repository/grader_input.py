@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 MAX_TOKENS: Final = 256
 """Maximum length of an input sequence in tokens, including special tokens."""
@@ -31,6 +34,21 @@ class Pieces:
 
     pieces: tuple[Piece, ...]
     truncated: bool
+
+
+def begin_and_separator(tokenizer: "Tokenizer") -> tuple[int, int]:
+    """Return the ids of the tokens that the tokenizer adds before and after a text.
+
+    Raises:
+        ValueError: The tokenizer does not add exactly one token before and one after a text.
+    """
+    # A vocabulary can contain further tokens of this kind: mpnet's has [CLS] and [SEP], but mpnet uses <s> and </s>.
+    empty = tokenizer.encode("")
+    around = [number for number, is_token in zip(empty.ids, empty.attention_mask, strict=True) if is_token]
+    if len(around) != 2:
+        raise ValueError("the tokenizer must add one token before and one token after a text")
+    begin, separator = around
+    return begin, separator
 
 
 def grader_input(

@@ -94,6 +94,13 @@ def training_options(recipe: type) -> Callable[[Command], Command]:
             is_flag=True,
             help="Continue from the checkpoint in --out. The weights equal those of an uninterrupted run, bit for bit.",
         ),
+        click.option(
+            "--device",
+            type=click.Choice(["cpu", "cuda"]),
+            default="cpu",
+            show_default=True,
+            help="Train on the processor or on the first GPU. A GPU is about a hundred times as fast.",
+        ),
         rare_option(
             "--checkpoint-every",
             type=click.IntRange(min=1),
@@ -245,12 +252,13 @@ def _count(task: str, examples: list[Example]) -> None:
     "grader-texts",
     cls=ExampleCommand,
     examples="  gradewire models train grader-texts --kind unit --count 5\n"
-    "  gradewire models train grader-texts --part eval --out rows.jsonl",
+    "  gradewire models train grader-texts --part eval --out rows.jsonl\n"
+    "  gradewire models train grader-texts --change labelled.jsonl --count 100",
 )
 @cloup.option_group(
     "Rows",
     click.option("--kind", "kinds", multiple=True, help="Draw rows of this kind. Repeatable; by default all kinds."),
-    _number_option("--count", 10, 1, "Draw N rows of each kind."),
+    _number_option("--count", 10, 1, "Draw N rows of each kind; with --change, N rows in all."),
     _number_option("--seed", 1, 0, "Seed all random choices with N."),
     click.option(
         "--part",
@@ -260,12 +268,23 @@ def _count(task: str, examples: list[Example]) -> None:
         help="Draw rows for training or for evaluation. The two parts share no name, noun or long sentence. They share "
         'the formats of dates and numbers, and the few words for "yes", "no", "up" and "down".',
     ),
+    rare_option(
+        "--change",
+        "changed",
+        type=FILE,
+        multiple=True,
+        help="Draw no rows, but change the labelled answers in this file in one place, as `train grader` does with "
+        "--counterfactual-rows. Repeatable.",
+    ),
+    rare_option(
+        "--half",
+        type=click.Choice(["a", "b"]),
+        help="Change only answers whose question is in this half: a (to fit) or b (held out).",
+    ),
     WORDNET_OPTION,
 )
 @cloup.option_group("Output", _output_option("Write all rows", "`gradewire agree` and `calibrate`"))
-def grader_texts(  # noqa: PLR0913, PLR0917 - one argument per option
-    kinds: tuple[str, ...], count: int, seed: int, part: str, wordnet: Path | None, out: Path | None
-) -> None:
+def grader_texts(*, count: int, seed: int, wordnet: Path | None, out: Path | None, **given: Any) -> None:
     """Draw labelled rows for a grader.
 
     The answers are right or wrong by construction. Half of the rows of every kind are right: they have the reference's
@@ -273,27 +292,27 @@ def grader_texts(  # noqa: PLR0913, PLR0917 - one argument per option
     sentence, says the opposite, lists a wrong member, or evades the question. The same seed and version give the same
     rows.
     """
+    if given["changed"] and given["kinds"]:
+        raise click.UsageError("--kind chooses drawn rows, and --change draws none. Leave out one of them")
+    if given["half"] and not given["changed"]:
+        raise click.UsageError("--half needs --change")
     with needs("train", "drawing texts"):
-        from gradewire_train.graded.drawing import Drawer, rows_digest  # noqa: PLC0415 - a slow import
+        from gradewire_train.graded.drawing import Drawer  # noqa: PLC0415 - a slow import
+        from gradewire_train.rows.counterfactuals import counterfactuals  # noqa: PLC0415 - a slow import
+        from gradewire_train.rows.labelled import read_rows  # noqa: PLC0415 - a slow import
+        from gradewire_train.rows.shown import changed, drawn, show  # noqa: PLC0415 - a slow import
         from gradewire_train.texts.lexicon import Lexicon  # noqa: PLC0415 - a slow import
         from gradewire_train.texts.wordnet import WordNet, usual_directory  # noqa: PLC0415 - a slow import
     with without_traceback():
-        drawer = Drawer(Lexicon(WordNet(wordnet or usual_directory())), "eval" if part == "eval" else "train")
-        wanted = drawer.chosen(kinds)
-        rows = [row for kind in wanted for row in drawer.rows(kind, count, seed=seed)]
-    if out is None:
-        for row in rows:
-            sign = "+" if row.drawn.right else "-"
-            click.echo(f"{row.kind}: {row.drawn.question}\n  = {' | '.join(row.drawn.references)}")
-            click.echo(f"  {sign} {row.drawn.prediction}")
-    else:
-        out.write_text("".join(f"{row.json()}\n" for row in rows), encoding="utf-8")
-    for kind in wanted:
-        own = [row.drawn for row in rows if row.kind == kind]
-        words = sum(len(drawn.prediction.split()) for drawn in own) / max(1, len(own))
-        right = sum(drawn.right for drawn in own)
-        click.echo(f"{kind}: {len(own)} rows, {right} of them right, answers of {words:.1f} words on average")
-    click.echo(f"{len(rows)} rows, SHA-256 {rows_digest(rows)}")
+        lexicon = Lexicon(WordNet(wordnet or usual_directory()))
+        if given["changed"]:
+            read = [row for path in given["changed"] for row in read_rows(path, half=given["half"])]
+            rows = [changed(row) for row in counterfactuals(read, count, lexicon, seed=seed)]
+        else:
+            drawer = Drawer(lexicon, given["part"])
+            kinds = drawer.chosen(given["kinds"])
+            rows = [drawn(row) for kind in kinds for row in drawer.rows(kind, count, seed=seed)]
+    show(rows, out)
 
 
 def _fold(_context: click.Context, _option: click.Parameter, given: str | None) -> tuple[int, int] | None:

@@ -96,17 +96,18 @@ class TrainedEncoder:
     def vectors(self, ids: Sequence[TokenIds], *, chunk: int = 64) -> Any:
         """Return unit-length vectors, float32 [texts, dims], in the order of `ids`, which must not be empty.
 
-        The encoder processes `chunk` texts of similar length at a time.
+        The vectors are on the model's device. The encoder processes `chunk` texts of similar length at a time.
         """
         pooled = PooledEncoder(self.model, self.pooling)
         pooled.train(self.model.training)
+        device = device_of(self.model)
         order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
         parts = []
         for start in range(0, len(order), chunk):
             batch = [ids[index] for index in order[start : start + chunk]]
             padded = pad_sequence([torch.tensor(each, dtype=torch.int64) for each in batch], batch_first=True)
             mask = pad_sequence([torch.ones(len(each), dtype=torch.int64) for each in batch], batch_first=True)
-            parts.append(pooled(padded, mask))
+            parts.append(pooled(padded.to(device), mask.to(device)))
         return torch.cat(parts)[torch.argsort(torch.tensor(order))]
 
 
@@ -232,8 +233,13 @@ def _layer(name: str) -> int:
     return numbers[0] if numbers else -1
 
 
+def device_of(model: Any) -> Any:
+    """Return the torch device of the model's weights."""
+    return next(model.parameters()).device
+
+
 def trained_weights(model: Any) -> dict[str, Any]:
-    """Return a copy of all trained weights, by name, on the CPU."""
+    """Return a copy of all trained weights, by name, on their device."""
     return {name: parameter.detach().clone() for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 

@@ -131,6 +131,6 @@ def _without_gradients(encoder: TrainedEncoder, ids: Sequence[Any]) -> NDArray[n
     training = encoder.model.training
     encoder.model.eval()
     with torch.inference_mode():
-        vectors: NDArray[np.float32] = encoder.vectors(ids).numpy()
+        vectors: NDArray[np.float32] = encoder.vectors(ids).cpu().numpy()
     encoder.model.train(training)
     return vectors

@@ -42,6 +42,12 @@ def calibration_for(found: Sequence[Calibration], parameters: Any) -> Calibratio
     return next((each for each in found if each.holds_for(parameters)), None)
 
 
+def graders_of(fits: Sequence[Calibration]) -> tuple[str, ...]:
+    """Return the names of the graders of the user's fits or, if there are none, of all fits; sorted."""
+    own = [each for each in fits if each.origin == "user"]
+    return tuple(sorted({grader for each in own or fits for name, grader in each.parameters if name == "grader"}))
+
+
 def _text(value: Any) -> str:
     # Return the value in the format of metric identifiers.
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -106,13 +112,13 @@ class Parameters:
         return self
 
     @classmethod
-    def usual_grader(cls, metadata: "ModelMetadata", fit: str = "") -> str:
-        """Return the name of the grader for a request that names none, or "" for no grader.
+    def usual_graders(cls, metadata: "ModelMetadata", fit: str = "") -> tuple[str, ...]:
+        """Return the names of the graders that a request that names none can have, or () for no grader.
 
         `fit` is the fit that the request requires, or "".
         """
         del metadata, fit
-        return ""
+        return ()
 
     def asks_no_judge(self, metadata: "ModelMetadata") -> bool:
         """Return True if the metric needs no judge with these parameters and this model."""

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from gradewire_models.catalog.loading import grader_models
 from gradewire_server.domain.items import Failure, Status
+from gradewire_server.domain.metric import graders_of
 from gradewire_server.domain.needs import AnswerSource, GradedTexts, Tier, TokenVectors
 from gradewire_server.domain.ports import (
     Embeddings,
@@ -227,7 +228,7 @@ class EncoderService(EncoderAnswers):
         self._requested: dict[str, None] = {}
 
     async def load(self, name: str) -> ModelStatus | Failure:
-        """Load and warm up a model, and the graders of its fits that are built. `health` then reports this model.
+        """Load and warm up a model, and the usual grader of its fits, if built. `health` then reports this model.
 
         "" means the default model. UNAVAILABLE means that the server waits for the model.
         """
@@ -235,8 +236,9 @@ class EncoderService(EncoderAnswers):
         loaded = await self.library.load(name)
         if isinstance(loaded, Failure):
             return loaded
-        fits = (dict(each.parameters) for each in loaded.status.metadata.calibrations)
-        for grader in dict.fromkeys(fit["grader"] for fit in fits if fit.get("grader")):
+        graders = graders_of([each for each in loaded.status.metadata.calibrations if each.fit])
+        in_catalog = [each.name for each in grader_models() if each.name in graders]
+        for grader in (*in_catalog, *graders)[:1]:
             # A missing grader fails only the metrics that need it, so `health` does not ask for it.
             if not isinstance(self.library.status(grader), Failure):
                 await self.library.load(grader)

@@ -16,6 +16,7 @@ from gradewire_models.repository.grader_input import (
     MAX_TOKENS,
     QUESTION_TOKENS,
     REFERENCE_TOKENS,
+    begin_and_separator,
     grader_input,
 )
 from gradewire_server.domain.needs import GradedTexts
@@ -221,15 +222,14 @@ class GraderTokenizer(TextTokenizer):
     """One grader's tokenizer, for texts from `joined`.
 
     Raises:
-        KeyError: The tokenizer lacks the token [CLS] or the token [SEP].
+        ValueError: The tokenizer adds other tokens to a text than one before and one after it.
     """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, max_tokens=_ANSWER_TOKENS + _MORE + _AROUND, prefix="", as_text=True)
         first = max(QUESTION_TOKENS, REFERENCE_TOKENS) + _MORE + _AROUND
         self._short = TextTokenizer(path, max_tokens=first, prefix="", as_text=True)
-        vocabulary = Tokenizer.from_file(str(path)).get_vocab()
-        self._begin, self._separator = vocabulary["[CLS]"], vocabulary["[SEP]"]
+        self._begin, self._separator = begin_and_separator(Tokenizer.from_file(str(path)))
 
     @override
     def encode(self, texts: Sequence[str], *, offsets: bool = False) -> list[Tokenized]:

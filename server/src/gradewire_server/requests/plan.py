@@ -104,10 +104,14 @@ def usual_grader(
 ) -> ModelStatus | Failure | None:
     """Return the grader for requests that name none, or None if the encoder's fit needs no grader.
 
-    For the parameters, see `Parameters.usual_grader` and `find_model`.
+    Of several, the default grader has precedence. For the parameters, see `Parameters.usual_graders` and `find_model`.
     """
-    name = metric.parameters_type.usual_grader(encoder.metadata.seen_by(metric.info), fit)
-    found = graders.status(name) if name else None
+    names = metric.parameters_type.usual_graders(encoder.metadata.seen_by(metric.info), fit)
+    if not names:
+        return None
+    default = graders.status("") if len(names) > 1 else None
+    name = default.name if isinstance(default, ModelStatus) and default.name in names else names[0]
+    found = graders.status(name)
     if not isinstance(found, Failure):
         return found
     info, reason = metric.info, _unusable_reason(name, found, graders.statuses())

@@ -6,7 +6,6 @@ from random import Random
 from typing import Final
 
 from gradewire_train import TrainingError
-from gradewire_train.examples import lines_digest
 from gradewire_train.graded import days, evasions, mentions, nouns, quantities, relations, statements, stories
 from gradewire_train.graded.parts import Name, Part, PartRandom, TooFewError
 from gradewire_train.graded.wording import Drawn, DrawnRow, owned, worded
@@ -172,8 +171,3 @@ class Drawer:
         if draw is None or elsewhere is None or draw.answer == elsewhere.answer:
             return None
         return evasions.off_topic(rng, draw, elsewhere, right=right)
-
-
-def rows_digest(rows: Sequence[DrawnRow]) -> str:
-    """Return the SHA-256 of the rows' JSON lines, as 64 hex characters."""
-    return lines_digest(row.json() for row in rows)

@@ -40,6 +40,11 @@ class GraderRow:
     source: str
     kind: str = ""
 
+    def json(self) -> str:
+        """Return the row as a JSON line with the fields for gradewire's commands, without the kind."""
+        fields = {name: getattr(self, name) for name in ("id", "question", "references", "prediction", "label")}
+        return json.dumps({**fields, "dataset": self.source}, ensure_ascii=False)
+
     @property
     def asked(self) -> str:
         """The question or, in a row without a question, the first reference; rows that share it are in one fold."""

@@ -76,7 +76,7 @@ def load_checkpoint(directory: Path, identity: str) -> Checkpoint:
     if not path.is_file():
         raise TrainingError(f"--resume: {path} is missing. Start without --resume")
     try:
-        found = torch.load(path, weights_only=True)
+        found = torch.load(path, weights_only=True, map_location="cpu")
         written_as = found.pop("format")
         checkpoint = Checkpoint(**found)
     # For a broken file, torch raises errors of many types.

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
+import torch
 from rich.console import Console
 
 from gradewire_models.build.progress import ConsoleProgress
+from gradewire_train import TrainingError
 from gradewire_train.encoder import TrainedEncoder, load_base
 from gradewire_train.recipes import GraderRecipe, Recipe, read_recipe, with_settings
 from gradewire_train.run.checkpoint import begin_in
@@ -17,13 +19,22 @@ from gradewire_train.run.steps import Course, Outcome, StepReport, TrainingConso
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request(Course):
-    """The options of all training commands; `settings` contains the recipe settings from options."""
+    """The options of all training commands; `settings` contains the recipe settings from options.
+
+    `device` is not in the recipe, because it changes only the rounding and the time.
+    """
 
     recipe_path: Path | None
     wordnet: Path | None
     wheels: Path | None
     settings: Mapping[str, Any]
     evaluate_every: int = 0
+    device: Literal["cpu", "cuda"] = "cpu"
+
+    @property
+    def device_option(self) -> str:
+        """The option for the model card's command, with a blank before it; "" for the default."""
+        return "" if self.device == "cpu" else f" --device {self.device}"
 
 
 class Work(Protocol):
@@ -70,7 +81,15 @@ def run_training(request: R, kind: type[K], prepare: Callable[[R, K, Console], W
 
 
 def base_encoder(request: Request, recipe: Recipe | GraderRecipe, max_tokens: int, console: Console) -> TrainedEncoder:
-    """Load the model that training starts from, and show the download's progress; for errors, see `load_base`."""
+    """Load the model that training starts from onto the device, and show the download's progress.
+
+    Raises:
+        TrainingError: The device is not available; for other errors, see `load_base`.
+    """
+    if request.device == "cuda" and not torch.cuda.is_available():
+        raise TrainingError("--device cuda: torch finds no GPU. Install a torch with CUDA, or leave out --device")
     base = recipe.training.base
     with ConsoleProgress(console, base) as progress:
-        return load_base(base, max_tokens=max_tokens, wheels=request.wheels, report=progress.report)
+        encoder = load_base(base, max_tokens=max_tokens, wheels=request.wheels, report=progress.report)
+    encoder.model.to(request.device)
+    return encoder

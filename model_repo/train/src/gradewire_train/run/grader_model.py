@@ -14,26 +14,35 @@ from tokenizers import Tokenizer
 from torch.nn.utils.rnn import pad_sequence
 
 from gradewire_models.catalog.entries import ADAPTER_WEIGHTS, HEAD_WEIGHTS
-from gradewire_models.repository.grader_input import MAX_TOKENS, Piece, Pieces, grader_input
+from gradewire_models.repository.grader_input import MAX_TOKENS, Piece, Pieces, begin_and_separator, grader_input
 from gradewire_train import TrainingError
 from gradewire_train.batches import Batches, ids_by_text
-from gradewire_train.encoder import TokenIds, TrainedEncoder, prepare, save_trained, set_weights, trained_weights
+from gradewire_train.encoder import (
+    TokenIds,
+    TrainedEncoder,
+    device_of,
+    prepare,
+    save_trained,
+    set_weights,
+    trained_weights,
+)
 from gradewire_train.recipes import GraderRecipe, GraderTraining
 from gradewire_train.rows.row import GraderRow, weights
+from gradewire_train.run.steps import products
 
 
 class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not installed for type checks
     """An encoder with a low-rank adapter, and a head.
 
     Raises:
-        TrainingError: The encoder lacks token types, does not pool by the mean, or has too few positions.
+        TrainingError: The encoder does not pool by the mean, or has too few positions.
     """
 
     def __init__(self, encoder: TrainedEncoder, training: GraderTraining) -> None:
         super().__init__()
-        if encoder.pooling != "mean" or getattr(encoder.model.config, "type_vocab_size", 0) < 2:
+        if encoder.pooling != "mean":
             raise TrainingError(
-                f"base: {encoder.base.name} has no token types, or a pooling other than mean. Train on all-MiniLM-L6-v2"
+                f"base: {encoder.base.name} pools by {encoder.pooling}, not by the mean. Train on all-MiniLM-L6-v2"
             )
         if encoder.model.config.max_position_embeddings < MAX_TOKENS:
             raise TrainingError(f"base: {encoder.base.name} accepts too few tokens. A grader needs {MAX_TOKENS}")
@@ -44,18 +53,27 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not installed f
         prepare(encoder, training)
         self.encoder = encoder
         self.model = encoder.model
+        self._has_types = getattr(encoder.model.config, "type_vocab_size", 0) > 1
         self.head = torch.nn.Linear(encoder.model.config.hidden_size, 1)
         torch.nn.init.zeros_(self.head.weight)
         torch.nn.init.zeros_(self.head.bias)
+        self.head.to(device_of(self.model))
 
     def forward(self, pieces: Sequence[Piece]) -> Any:
-        """Return each piece's logit of the answer being right, float32 [pieces]."""
-        lengths = torch.tensor([len(piece.ids) for piece in pieces])
-        ids = pad_sequence([torch.tensor(piece.ids) for piece in pieces], batch_first=True)
-        position = torch.arange(ids.shape[1])
+        """Return each piece's logit of the answer being right, float32 [pieces].
+
+        An encoder without token types (mpnet) tells the texts apart by the separators.
+        """
+        device = device_of(self.head)
+        lengths = torch.tensor([len(piece.ids) for piece in pieces]).to(device)
+        ids = pad_sequence([torch.tensor(piece.ids) for piece in pieces], batch_first=True).to(device)
+        position = torch.arange(ids.shape[1], device=device)
         mask = (position < lengths[:, None]).long()
-        types = (position >= torch.tensor([piece.answer_start for piece in pieces])[:, None]).long() * mask
-        rows = self.model(input_ids=ids, attention_mask=mask, token_type_ids=types).last_hidden_state.float()
+        types = {}
+        if self._has_types:
+            starts = torch.tensor([piece.answer_start for piece in pieces]).to(device)
+            types["token_type_ids"] = (position >= starts[:, None]).long() * mask
+        rows = self.model(input_ids=ids, attention_mask=mask, **types).last_hidden_state.float()
         mean = (rows * mask.unsqueeze(-1)).sum(1) / lengths[:, None]
         return self.head(mean).squeeze(-1)
 
@@ -117,14 +135,14 @@ class GraderTokenizer:
     """A tokenizer for a grader's texts, which treats special tokens in a text as ordinary characters.
 
     Raises:
-        TrainingError: The tokenizer lacks a token that starts a sequence or a token that separates texts.
+        TrainingError: The tokenizer adds other tokens to a text than one before and one after it.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        around = tokenizer.encode("").ids
-        if len(around) != 2:
-            raise TrainingError("base: the tokenizer must add one token before and one token after a text")
-        self._begin, self._separator = around
+        try:
+            self._begin, self._separator = begin_and_separator(tokenizer)
+        except ValueError as error:
+            raise TrainingError(f"base: {error}") from error
         self._tokenizer = Tokenizer.from_str(tokenizer.to_str())
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
@@ -155,8 +173,9 @@ class Judgement:
         self._asked = _pieces(tokenizer, rows, kept, asked=True)
         self._unasked = _pieces(tokenizer, rows, kept, asked=False)
         soft = material.smoothing
-        self._labels = torch.tensor([soft + (1 - 2 * soft) * row.label for row in rows])
-        self._weights = torch.tensor(weights(rows, drawn_share=material.drawn_share))
+        device = device_of(grader.head)
+        self._labels = torch.tensor([soft + (1 - 2 * soft) * row.label for row in rows]).to(device)
+        self._weights = torch.tensor(weights(rows, drawn_share=material.drawn_share)).to(device)
         lengths = np.array([len(pieces[0].ids) for pieces in self._asked], np.int64)
         self._batches = Batches(lengths, batch_size=training.batch_size, seed=training.seed)
 
@@ -179,7 +198,7 @@ class Judgement:
         bare = np.random.default_rng([training.seed, 2, step]).random(len(chosen)) < self._recipe.material.unasked
         sources = [self._unasked if each else self._asked for each in bare]
         pieces = [read[index][epoch % len(read[index])] for index, read in zip(chosen, sources, strict=True)]
-        with torch.autocast("cpu", torch.bfloat16, enabled=training.precision == "bfloat16"):
+        with products(training, self._labels.device):
             logits = self._grader(pieces)
         losses = torch.nn.functional.binary_cross_entropy_with_logits(
             logits.float(), self._labels[chosen], reduction="none"

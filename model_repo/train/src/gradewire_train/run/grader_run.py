@@ -93,7 +93,7 @@ class _GraderWork:
         started = {f"the adapter of {request.start.name}": self._started} if request.start is not None else {}
         account = replace(
             grader_account(self._base, self._rows, request.temperature),
-            options=_options(request),
+            options=_options(request) + request.device_option,
             remark=f"The last step was kept{f'. {request.notice}' if request.notice else ''}",
             files=started | {path.name: file_sha256(path) for path in request.rows},
         )

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 
 from gradewire_train.batches import Batches, Tokens, plain_of_step, tokenize
-from gradewire_train.encoder import TrainedEncoder, prepare
+from gradewire_train.encoder import TrainedEncoder, device_of, prepare
 from gradewire_train.examples import Example, texts
 from gradewire_train.objective import contrastive, group, keeping, ranking
 from gradewire_train.recipes import Recipe
-from gradewire_train.run.steps import Course, Outcome, StepReport, Steps, deterministic
+from gradewire_train.run.steps import Course, Outcome, StepReport, Steps, deterministic, products
 from gradewire_train.selection import Selection
 from gradewire_train.texts import examples_digest
 
@@ -81,7 +81,7 @@ class _Contrast:
         vectors = self._vectors(ordered)
         count = len(examples)
         anchors, candidates = vectors[:count], vectors[count:]
-        owner, allowed = group(examples)
+        owner, allowed = (each.to(vectors.device) for each in group(examples))
         terms = {}
         if objective.contrastive_weight:
             terms["contrastive"] = objective.contrastive_weight * contrastive(
@@ -105,7 +105,7 @@ class _Contrast:
     def _vectors(self, ordered: Sequence[str]) -> Any:
         rows = {text: index for index, text in enumerate(dict.fromkeys(ordered))}
         ids = [self._tokens.ids[text] for text in rows]
-        with torch.autocast("cpu", torch.bfloat16, enabled=self._plan.recipe.training.precision == "bfloat16"):
+        with products(self._plan.recipe.training, device_of(self.model)):
             found = self._encoder.vectors(ids)
         return found.float()[torch.tensor([rows[text] for text in ordered])]
 

@@ -61,7 +61,7 @@ class _Sfve:
         request, recipe, encoder = self._request, self._recipe, self._encoder
         account = replace(
             sfve_account(encoder.base, recipe, self._examples, outcome, _dev_rows(request, self._rows)),
-            options=_options_of_texts(request) + _options_of_dev(request),
+            options=_options_of_texts(request) + _options_of_dev(request) + request.device_option,
             files={path.name: file_sha256(path) for path in _own_files(request)},
         )
         save_trained(encoder, recipe.training, directory)

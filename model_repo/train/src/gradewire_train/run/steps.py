@@ -1,6 +1,7 @@
 """Run optimiser steps, with progress, interruption, checkpoints, and selection of the best step."""
 
 import math
+import os
 import signal
 import threading
 import time
@@ -104,11 +105,21 @@ class Course:
 
 
 def deterministic(settings: Optimisation) -> None:
-    """Make all further computation in torch deterministic, with the recipe's number of threads."""
+    """Make all further computation in torch deterministic, with the recipe's number of threads.
+
+    On a GPU, the same card and versions give the same weights; other cards round differently.
+    """
+    # Without this setting, cuBLAS may sum in a different order in every run. It is read at the first product.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.set_num_threads(settings.threads)
     torch.use_deterministic_algorithms(True)  # noqa: FBT003 - torch's own signature
     # Our code writes all memory before reading it; filling the memory first would take a fifth of the time.
     torch.utils.deterministic.fill_uninitialized_memory = False
+
+
+def products(settings: Optimisation, device: Any) -> Any:
+    """Return a context in which the device computes matrix products in the recipe's precision."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bfloat16")
 
 
 class Steps:

@@ -18,7 +18,14 @@ from gradewire_server.domain.items import (
     Status,
     shortened,
 )
-from gradewire_server.domain.metric import Calibration, MetricInfo, ModelMetadata, ParameterError, Parameters
+from gradewire_server.domain.metric import (
+    Calibration,
+    MetricInfo,
+    ModelMetadata,
+    ParameterError,
+    Parameters,
+    graders_of,
+)
 from gradewire_server.domain.needs import Grade, Preparation, Program, Rounds, ask
 from gradewire_server.metrics.choices.choice_match import choice_of
 from gradewire_server.metrics.choices.grading import Graded as GradedChoice
@@ -114,15 +121,14 @@ class CorrectnessParameters(Parameters):
         check_fit_name(self.fit)
 
     @classmethod
-    def usual_grader(cls, metadata: ModelMetadata, fit: str = "") -> str:
-        """Return the grader of the required fit or, if `fit` is "", of the encoder's usual fit.
+    def usual_graders(cls, metadata: ModelMetadata, fit: str = "") -> tuple[str, ...]:
+        """Return the grader of the required fit or, if `fit` is "", the graders of the encoder's fits.
 
-        A user's fit has precedence over the catalog's, and then a fit with a grader over a fit without.
+        A user's fits have precedence over the catalog's, and then a fit with a grader over a fit without.
         """
         fits = [each for each in metadata.calibrations if each.fit]
         required = [each for each in fits if fit and _fit_id(each.fit).startswith(fit)]
-        graders = [(each.origin == "user", dict(each.parameters).get("grader", "")) for each in required or fits]
-        return max(graders, key=lambda each: (each[0], bool(each[1])), default=(False, ""))[1]
+        return graders_of(required or fits)
 
     def resolved(self, metadata: ModelMetadata) -> Self:
         """Return the parameters with the model's fit. `grader` becomes `NO_GRADER` if the usual grader is left out.
@@ -130,7 +136,7 @@ class CorrectnessParameters(Parameters):
         Raises:
             ParameterError: The model's fit is missing or unusable, or is not the requested fit.
         """
-        left_out = NO_GRADER if self.usual_grader(metadata) else ""
+        left_out = NO_GRADER if self.usual_graders(metadata) else ""
         named = self if metadata.grader else replace(self, grader=left_out)
         if named.features_only:
             return named
