@@ -9,7 +9,6 @@ import pytest
 from gradewire import CorrectnessParts, Scorer, ScoreWarning
 from gradewire.results import MetricScore
 
-# A grader reads less of a long answer.
 ONLY = "correctness?features_only=true&grader=none"
 QUESTION = "Of what did the founder die?"
 REFERENCE = "a heart attack"
@@ -59,10 +58,13 @@ def test_a_right_answer_in_the_last_tenth_is_found(scorer: Scorer, words: int) -
     assert ScoreWarning.TRUNCATED in smile.warnings
 
 
-def test_words_in_the_last_tenth_speak_for_an_answer(scorer: Scorer) -> None:
-    said = text(400, "The founder died in his sleep, of a heart attack.")
+@pytest.mark.parametrize("words", [400, 1_900])
+def test_words_in_the_last_tenth_speak_for_an_answer(scorer: Scorer, words: int) -> None:
+    said = text(words, "The founder died in his sleep, of a heart attack.")
     found = graded(scorer, said, "correctness")
-    left_out = graded(scorer, notes(400), "correctness")
+    left_out = graded(scorer, notes(words), "correctness")
+    # The grader does not read to the end, but the sentence that mentions the reference.
+    assert ScoreWarning.TRUNCATED not in found.warnings
     assert found.score is not None
     assert left_out.score is not None
     assert found.score > left_out.score + 0.1
@@ -92,10 +94,11 @@ def test_only_what_is_not_read_is_truncated(scorer: Scorer) -> None:
 
 
 def test_what_the_grader_did_not_read_is_truncated(scorer: Scorer) -> None:
-    assert not graded(scorer, text(400), "correctness").warnings
-    found = graded(scorer, text(1_900), "correctness")
-    assert ScoreWarning.TRUNCATED in found.warnings
-    assert ScoreWarning.TRUNCATED not in graded(scorer, text(1_900), "correctness?grader=none").warnings
+    assert ScoreWarning.TRUNCATED not in graded(scorer, text(1_900), "correctness").warnings
+    # A single sentence that is longer than the grader reads has no part that it could read instead.
+    endless = text(1_900).replace(".", "")
+    assert ScoreWarning.TRUNCATED in graded(scorer, endless, "correctness").warnings
+    assert ScoreWarning.TRUNCATED not in graded(scorer, endless, "correctness?grader=none").warnings
 
 
 def test_a_long_answer_has_one_score_alone_and_among_others(scorer: Scorer, minilm: Path) -> None:

@@ -161,6 +161,20 @@ async def test_what_is_cut_before_the_grader_reads_it_is_told() -> None:
     assert max(len(text) for (texts,) in engine.graded for text in texts) == MAX_CHARACTERS
 
 
+async def test_of_a_long_answer_the_sentences_that_mention_a_reference_are_graded_too() -> None:
+    engine = HashEngine(max_tokens=64)
+    notes = "It rained and it snowed. " * 20
+    long = replace(ITEM, prediction=f"{notes}I saw a tall man there. {notes}")
+    result, _ = await scored(long, engine, features_only=True)
+    whole, mentions = engine.graded
+    assert {answer for _, _, answer in whole} == {long.prediction}
+    assert {(question, reference) for question, reference, _ in mentions} == {each[:2] for each in whole}
+    (said,) = {answer for _, _, answer in mentions}
+    assert "I saw a tall man there." in said
+    assert len(said.split()) < 30
+    assert Remark.TRUNCATED not in result.warnings
+
+
 async def test_what_the_grader_did_not_read_is_told() -> None:
     result, _ = await scored(replace(ITEM, prediction="man " * 70), HashEngine(max_tokens=64), features_only=True)
     assert Remark.TRUNCATED in result.warnings

@@ -273,6 +273,12 @@ def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
     return np.array([found[name] for name in _NAMES], dtype=np.float64)
 
 
+def stating_sentences(inputs: CorrectnessInputs) -> str:
+    """Return the sentences of a long answer that mention a reference, with their neighbours; see `Focus`."""
+    question, answer = FeatureText.of(inputs.item.question), FeatureText.of(inputs.item.prediction)
+    return Focus.of(question, _read_references(inputs), answer).surroundings.raw
+
+
 def _no_amount(reference: FeatureText, answer: FeatureText) -> dict[str, float]:
     """Return the features of values for an answer such as "No cats" if the reference is 0."""
     matched = reference.words == ("0",) and not NOBODY.isdisjoint(answer.distinct)

@@ -11,7 +11,7 @@ from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, FeatureTe
 _MOST_WORDS_AS_A_WHOLE: Final = 20
 _MOST_WORDS: Final = 40
 _MOST_REFERENCES: Final = 8
-_MOST_SENTENCES: Final = 64
+_MOST_SENTENCES: Final = 256
 _MIN_SHARE_OF_WORDS: Final = 2 / 3
 _SENTENCE_END: Final = re.compile(r"[.!?\u2026]+[\"'\u201d\u00bb)\]]*(?=\s|$)|[\u3002\uff01\uff1f]|\n+")
 _ABBREVIATION: Final = re.compile(r"\b(?:[^\W\d_]|dr|mr|mrs|st|no|vs|jr|sr|prof|etc|approx|ca|bzw)$", re.IGNORECASE)

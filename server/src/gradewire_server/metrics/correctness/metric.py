@@ -47,6 +47,7 @@ from gradewire_server.metrics.correctness.features import (
     features_of,
     gather_inputs,
     input_kind,
+    stating_sentences,
 )
 from gradewire_server.metrics.correctness.fit import (
     VERDICT,
@@ -67,18 +68,32 @@ MAX_REFERENCES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """A grader's highest logit over the item's references; `truncated` is True if the grader did not read all text."""
+    """A grader's highest logit over the item's references.
+
+    `truncated` is True if the grader read neither all of the answer nor the sentences that mention a reference, or not
+    all of the question and the references.
+    """
 
     logit: float
     truncated: bool
 
 
 def ask_grader(inputs: CorrectnessInputs, grader: str) -> Rounds[Graded]:
-    """Request the answer's grades against the closest references, and return the highest logit."""
+    """Request the answer's grades against the closest references, and return the highest logit.
+
+    Of an answer that is too long for the grader, the sentences that mention a reference (or those closest to the
+    question) are graded, too.
+    """
     references = closest_references(inputs)
-    grades = yield from expect(ask(Grade(grader, graded_texts(inputs.item, references))))
-    cut = is_shortened(inputs.item, references) or bool(grades.truncated.any())
-    return Graded(float(grades.logits.max()), cut)
+    texts = graded_texts(inputs.item, references)
+    grades = yield from expect(ask(Grade(grader, texts)))
+    logit, cut = float(grades.logits.max()), bool(grades.truncated.any())
+    if cut:
+        mentions = stating_sentences(inputs)
+        shorter = tuple((question, reference, mentions) for question, reference, _ in texts)
+        again = yield from expect(ask(Grade(grader, shorter)))
+        logit, cut = max(logit, float(again.logits.max())), bool(again.truncated.any())
+    return Graded(logit, cut or is_shortened(inputs.item, references))
 
 
 def closest_references(inputs: CorrectnessInputs) -> tuple[int, ...]:
