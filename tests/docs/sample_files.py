@@ -202,8 +202,14 @@ def write_samples(directory: Path) -> None:
         "drawn",
         "drawn.scores",
         "evouna_dev",
+        "pupils_dev",
+        "development",
+        "development-2",
+        "counterfactual",
+        "held_out",
     ):
         (directory / f"{name}.jsonl").write_text(answers)
+    (directory / "condaqa_dev.json").write_text("[]")
     (directory / ".data").mkdir()
     for name in ("evouna_dev", "nq301_human"):
         (directory / ".data" / f"{name}.jsonl").write_text(answers)

@@ -41,7 +41,7 @@ NOT_RUN = {
     r"--metrics? '?auto": "asks a judge of gigabytes, or fits it",
     r"--generate|--synthetic prepared": "asks a judge of gigabytes",
     r"sfve-mini|model=(mine|my-sfve|my-grader)": "needs a model that is trained or built first",
-    r"grader=grader-mini|model=grader-start": "needs a grader that is built first",
+    r"grader=grader-(mini|base)|model=grader-(start|base)": "needs a grader that is built first",
     r"\bdrawn\.jsonl": "reads rows that a command before it draws, with a grader that is built first",
     r"--cut sbert=0\.295|--metric correctness": "fits over thousands of rows",
 }
