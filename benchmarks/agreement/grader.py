@@ -87,6 +87,12 @@ def held_out(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if half_of(row["question"]) == "b"]
 
 
+def unread(rows: Sequence[Row], evouna: Sequence[Row]) -> list[Row]:
+    """Return the rows whose question is none of EVOUNA's half a, which the graders were trained on."""
+    read = {question_key(row["question"]) for row in evouna if half_of(row["question"]) == "a"}
+    return [row for row in rows if question_key(row["question"]) not in read]
+
+
 def agreement(name: str, rows: Sequence[Row], groups: Sequence[tuple[str, ...]], results: Path) -> str:
     """Return the output of `gradewire agree` in Markdown."""
     data = write_rows(results / f"{name}.rows.jsonl", rows)
@@ -107,9 +113,10 @@ def compared(data: Path, results: Path, graders: Sequence[str], logits: Path | N
     """
     of_base = {row["id"]: row["logit"] for row in read_lines(logits)} if logits else {}
     pupils, nq301 = (read_lines(data / name) for name in (PUPILS, FILES["nq301"]))
+    evouna = read_lines(data / FILES["evouna"])
     named = (
-        ("EVOUNA, half b", "evouna", held_out(read_lines(data / FILES["evouna"]))),
-        ("NQ301", "nq301", nq301),
+        ("EVOUNA, half b", "evouna", held_out(evouna)),
+        ("NQ301, other questions", "nq301", unread(nq301, evouna)),
         ("pupils' answers, half b", "pupils", held_out(pupils)),
     )
     sets = []

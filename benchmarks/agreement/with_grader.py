@@ -1,9 +1,10 @@
 """Compare `correctness` with and without a grader on unseen rows; write docs/research/travel.md.
 
 The grader learnt from half a of EVOUNA, of the pupils' answers and of the flips for development, so only half b of
-these is used, also by the fits. The grader has never read NQ301 and the votes of VQA v2, nor the words of the drawn
-rows from `grader-texts --part eval`. Each row is read by a fit on the other folds' questions. The fit that --write-fit
-writes uses all of these rows. Scores are stored in --results, so an interrupted run resumes.
+these is used, also by the fits. Of NQ301, questions that half a has are left out. The grader has never read the votes
+of VQA v2, nor the words of the drawn rows from `grader-texts --part eval`. Each row is read by a fit on the other
+folds' questions. The fit that --write-fit writes uses all of these rows. Scores are stored in --results, so an
+interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from benchmarks.agreement.correctness import (
     written,
 )
 from benchmarks.agreement.correctness_rows import DRAWN, FLIPS, Recipe, ScoredRows, fitted
+from benchmarks.agreement.grader import unread
 from benchmarks.agreement.travel import CONFIDENCE, ReadSet, Way, changes_table, ways_table
 from benchmarks.common.measurements import write_block
 from benchmarks.common.rows import Row, read_lines, require_files
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 FOLDS = 5
 TITLES = (
     "EVOUNA, half b",
-    "NQ301",
+    "NQ301, other questions",
     "drawn rows of held-back words",
     "pupils' answers, half b",
     "votes of VQA v2",
@@ -82,7 +84,7 @@ def _files(options: argparse.Namespace) -> dict[str, Path]:
     results.mkdir(parents=True, exist_ok=True)
     return {
         "evouna": written(results / "evouna-b.jsonl", _half_b(read_lines(evouna))),
-        "nq301": nq301,
+        "nq301": written(results / "nq301-unread.jsonl", unread(read_lines(nq301), read_lines(evouna))),
         DRAWN: options.drawn,
         "pupils": written(results / "pupils-b.jsonl", _half_b(read_lines(data / PUPILS))),
         "vqa votes": written(results / "votes.jsonl", votes_of(data / VOTES)),

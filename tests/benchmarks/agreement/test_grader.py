@@ -56,14 +56,21 @@ def test_two_graders_are_compared_on_rows_that_neither_has_read(
 
     monkeypatch.setattr(grader, "score_rows", scored)
     monkeypatch.setattr("benchmarks.agreement.travel.DRAWS", 10)
-    table = grader.before_table(tmp_path, tmp_path)
+    table = grader.compared(tmp_path, tmp_path, grader.GRADERS)
     half = len(grader.held_out(rows))
-    assert read == [half, len(rows), half]
-    assert f"| NQ301, 200 rows | `{grader.GRADERS[0]}` | -1.000 | 0.000 | 0.000 |" in table
-    assert "| NQ301 | grader | +2.000 [+2.000, +2.000] | +1.000" in table
+    # The questions of half a, which graders are trained on, are left out of NQ301, too.
+    assert read == [half] * 3
+    name = "NQ301, other questions"
+    assert f"| {name}, {half} rows | `{grader.GRADERS[0]}` | -1.000 | 0.000 | 0.000 |" in table
+    assert f"| {name} | grader | +2.000 [+2.000, +2.000] | +1.000" in table
+
+    logits = grader.write_rows(tmp_path / "logits", [{"id": row["id"], "logit": 4 - 8 * row["label"]} for row in rows])
+    table = grader.compared(tmp_path, tmp_path, grader.GRADERS[1:], logits)
+    assert f"| {name}, {half} rows | `grader?model=grader-base` | -1.000 | 0.000 | 0.000 |" in table
+    assert f"| {name} | grader?model=grader-base | -2.000 [-2.000, -2.000] | -1.000" in table
 
 
-@pytest.mark.parametrize("block", ["grader-judge", "grader-half-b", "grader-before", "grader-cost"])
+@pytest.mark.parametrize("block", ["grader-judge", "grader-half-b", "grader-before", "grader-base", "grader-cost"])
 def test_the_page_has_a_place_for_each_block(block: str) -> None:
     assert "what it is" in with_block(PAGE.read_text(encoding="utf-8"), block, "what it is")
 

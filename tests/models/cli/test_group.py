@@ -53,6 +53,9 @@ def test_build_finds_what_is_there(minilm: Path) -> None:
     result = run("build", "--model-repository", minilm)
     assert result.exit_code == 0
     assert "all-MiniLM-L6-v2: already built" in result.output
+    # Its fits are with two graders, of which the usual one is built with it.
+    assert "grader-mini: already built" in result.output
+    assert "grader-base" not in result.output
 
 
 def test_verify_shows_every_check(tiny_repository: Path) -> None:

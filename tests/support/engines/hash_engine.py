@@ -17,6 +17,7 @@ from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated
 from gradewire_server.domain.metric import ModelMetadata, TokenLayer
 from gradewire_server.domain.needs import (
+    MOST_PIECES,
     AnswerSource,
     GradedTexts,
     PreparedAnswers,
@@ -217,7 +218,7 @@ class HashEngine:
         return GradeReply(
             logits=np.array(logits, np.float32),
             truncated=np.array([len(said) > self._max_tokens for said in answers], np.bool_),
-            pieces=np.array([1 + len(said) // self._max_tokens for said in answers], np.int32),
+            pieces=np.array([min(MOST_PIECES, 1 + len(said) // self._max_tokens) for said in answers], np.int32),
             sources=np.full(len(items), AnswerSource.COMPUTED, np.uint8),
             timing=Timing(inference_s=0.5),
             failures=failures,

@@ -127,6 +127,7 @@ def test_ctrl_c_leaves_a_checkpoint_and_resuming_ends_in_the_same_bytes(
     ("options", "says"),
     [
         ((), "there are no rows to train on"),
+        (("--rows", __file__, "--rows", __file__), "--rows: there are two files named test_command.py"),
         (("--leave-out-fold", "3/2"), "must have the format K/N"),
         (("--leave-out-fold", "1"), "must have the format K/N"),
         (("--rank", "0"), "--rank must be greater than or equal to 1"),

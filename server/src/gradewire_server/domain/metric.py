@@ -48,6 +48,11 @@ def graders_of(fits: Sequence[Calibration]) -> tuple[str, ...]:
     return tuple(sorted({grader for each in own or fits for name, grader in each.parameters if name == "grader"}))
 
 
+def preferred_grader(names: Sequence[str], default: str) -> str:
+    """Return the `default` if it is in `names`, otherwise the first name, or "" if there is none."""
+    return default if default in names else next(iter(names), "")
+
+
 def _text(value: Any) -> str:
     # Return the value in the format of metric identifiers.
     return str(value).lower() if isinstance(value, bool) else str(value)

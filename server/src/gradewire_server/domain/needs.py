@@ -11,7 +11,7 @@ Finally, it returns a MetricResult. `ask` is a typed shorthand for a round with 
 from collections.abc import Generator, Hashable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import Any, Final, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,6 +119,10 @@ class Grade:
     items: tuple[GradedTexts, ...]
 
 
+MOST_PIECES: Final = 8
+"""The number of pieces after which a grader reads no more of an answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Grades:
     """The answer to Grade.
@@ -126,7 +130,7 @@ class Grades:
     Attributes:
         logits: float32[n], the logits of the label "right". A long answer has the highest of its pieces' logits.
         truncated: bool[n], True if the grader did not read the whole question, reference and answer.
-        pieces: int32[n], the number of pieces in each answer, 1 to 8.
+        pieces: int32[n], the number of pieces in each answer, 1 to `MOST_PIECES`.
     """
 
     logits: NDArray[np.float32]

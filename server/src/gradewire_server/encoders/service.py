@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from gradewire_models.catalog.loading import grader_models
 from gradewire_server.domain.items import Failure, Status
-from gradewire_server.domain.metric import graders_of
+from gradewire_server.domain.metric import graders_of, preferred_grader
 from gradewire_server.domain.needs import AnswerSource, GradedTexts, Tier, TokenVectors
 from gradewire_server.domain.ports import (
     Embeddings,
@@ -236,12 +236,11 @@ class EncoderService(EncoderAnswers):
         loaded = await self.library.load(name)
         if isinstance(loaded, Failure):
             return loaded
-        graders = graders_of([each for each in loaded.status.metadata.calibrations if each.fit])
-        in_catalog = [each.name for each in grader_models() if each.name in graders]
-        for grader in (*in_catalog, *graders)[:1]:
-            # A missing grader fails only the metrics that need it, so `health` does not ask for it.
-            if not isinstance(self.library.status(grader), Failure):
-                await self.library.load(grader)
+        names = graders_of([each for each in loaded.status.metadata.calibrations if each.fit])
+        grader = preferred_grader(names, next((each.name for each in grader_models()), ""))
+        # A grader that is missing or broken fails only the metrics that need it, so `health` does not ask for it.
+        if grader and not isinstance(self.library.status(grader), Failure):
+            await self.library.load(grader)
         return loaded.status
 
     async def preload(self) -> None:

@@ -14,7 +14,15 @@ from gradewire_proto.choices import Corpus
 from gradewire_proto.v1 import types_pb2
 from gradewire_proto.wire_rules import MAX_SPEC_BYTES, NO_GRADER, PARAMETER_BYTES, byte_count, with_digest
 from gradewire_server.domain.items import Failure, Status, quoted, shortened
-from gradewire_server.domain.metric import NO_MODEL, Metric, MetricInfo, ModelMetadata, ParameterError, Parameters
+from gradewire_server.domain.metric import (
+    NO_MODEL,
+    Metric,
+    MetricInfo,
+    ModelMetadata,
+    ParameterError,
+    Parameters,
+    preferred_grader,
+)
 from gradewire_server.domain.ports import ModelIndex, ModelStatus, Ports
 from gradewire_server.metrics.prompts.library import PromptLibrary
 from gradewire_server.metrics.registry import COMPARISONS
@@ -109,8 +117,8 @@ def usual_grader(
     names = metric.parameters_type.usual_graders(encoder.metadata.seen_by(metric.info), fit)
     if not names:
         return None
-    default = graders.status("") if len(names) > 1 else None
-    name = default.name if isinstance(default, ModelStatus) and default.name in names else names[0]
+    default = graders.status("")
+    name = preferred_grader(names, default.name if isinstance(default, ModelStatus) else "")
     found = graders.status(name)
     if not isinstance(found, Failure):
         return found

@@ -13,11 +13,12 @@ from tests.support.engines.correctness_fits import FORM, fit_text, stored_fit
 from tests.support.engines.hash_engine import HashEngine
 from tests.support.engines.programs import Table, at, table_of
 
+from gradewire_models.repository.grader_input import MAX_PIECES
 from gradewire_proto.parts import CorrectnessParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.items import ResultWarning as Remark
 from gradewire_server.domain.metric import NO_MODEL, Calibration, ModelMetadata, ParameterError
-from gradewire_server.domain.needs import Embed, Grade, Grades, Tier
+from gradewire_server.domain.needs import MOST_PIECES, Embed, Grade, Grades, Tier
 from gradewire_server.metrics.choices.choice_match import choice_of
 from gradewire_server.metrics.common import FailureError
 from gradewire_server.metrics.correctness.features import FEATURES, GRADER, INPUT_KIND, features_of, gather_inputs
@@ -161,9 +162,34 @@ async def test_what_is_cut_before_the_grader_reads_it_is_told() -> None:
     assert max(len(text) for (texts,) in engine.graded for text in texts) == MAX_CHARACTERS
 
 
+def asked_again(pieces: int, first: float, second: float) -> tuple[Graded, int]:
+    """The grade of an answer whose first reading is truncated, and the number of readings."""
+    inputs: Any = SimpleNamespace(item=replace(ITEM, references=("nobody",)), best=0)
+    asking = ask_grader(inputs, "words")
+    next(asking)
+    for rounds, (logit, truncated) in enumerate(((first, True), (second, False)), 1):
+        grades = Grades(np.array([logit], np.float32), np.array([truncated]), np.array([pieces], np.int32))
+        try:
+            asking.send((grades,))
+        except StopIteration as stop:
+            graded: Graded = stop.value
+            return graded, rounds
+    raise AssertionError("the answer is read at most twice")
+
+
+@pytest.mark.parametrize(("first", "second"), [(-1.0, 2.0), (2.0, -1.0)])
+def test_the_higher_logit_of_a_long_answer_and_of_its_sentences_counts(first: float, second: float) -> None:
+    assert asked_again(MAX_PIECES, first, second) == (Graded(2.0, truncated=False), 2)
+
+
+def test_a_long_question_alone_is_no_reason_to_read_the_answer_again() -> None:
+    assert asked_again(MAX_PIECES - 1, -1.0, 2.0) == (Graded(-1.0, truncated=True), 1)
+    assert MAX_PIECES == MOST_PIECES
+
+
 async def test_of_a_long_answer_the_sentences_that_mention_a_reference_are_graded_too() -> None:
     engine = HashEngine(max_tokens=64)
-    notes = "It rained and it snowed. " * 20
+    notes = "It rained and it snowed. " * 60
     long = replace(ITEM, prediction=f"{notes}I saw a tall man there. {notes}")
     result, _ = await scored(long, engine, features_only=True)
     whole, mentions = engine.graded

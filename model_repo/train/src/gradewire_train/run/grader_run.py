@@ -54,6 +54,9 @@ class _GraderWork:
 
     def __init__(self, request: GraderRequest, recipe: GraderRecipe, console: Console) -> None:
         self._request, self._recipe, self._console = request, recipe, console
+        names = Counter(path.name for path in request.rows)
+        if again := [name for name, count in names.items() if count > 1]:
+            raise TrainingError(f"--rows: there are two files named {again[0]}, which the card could not tell apart")
         read = [row for path in request.rows for row in read_rows(path, half=request.half)]
         given = at_most(read, recipe.material.source_rows, seed=recipe.training.seed)
         scored = [row for path in request.score for row in read_rows(path)]

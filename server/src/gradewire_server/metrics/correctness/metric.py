@@ -26,7 +26,7 @@ from gradewire_server.domain.metric import (
     Parameters,
     graders_of,
 )
-from gradewire_server.domain.needs import Grade, Preparation, Program, Rounds, ask
+from gradewire_server.domain.needs import MOST_PIECES, Grade, Preparation, Program, Rounds, ask
 from gradewire_server.metrics.choices.choice_match import choice_of
 from gradewire_server.metrics.choices.grading import Graded as GradedChoice
 from gradewire_server.metrics.common import (
@@ -88,7 +88,8 @@ def ask_grader(inputs: CorrectnessInputs, grader: str) -> Rounds[Graded]:
     texts = graded_texts(inputs.item, references)
     grades = yield from expect(ask(Grade(grader, texts)))
     logit, cut = float(grades.logits.max()), bool(grades.truncated.any())
-    if cut:
+    # A grade is also truncated if only the question or the reference is too long.
+    if (grades.truncated & (grades.pieces == MOST_PIECES)).any():
         mentions = stating_sentences(inputs)
         shorter = tuple((question, reference, mentions) for question, reference, _ in texts)
         again = yield from expect(ask(Grade(grader, shorter)))
