@@ -487,7 +487,9 @@ def test_shipped_adapters_are_the_pinned_ones_small_and_mergeable() -> None:
             assert {name: file_sha256(model.adapter.directory / name) for name in model.adapter.files} == dict(
                 model.adapter.files
             )
-            assert sum(path.stat().st_size for path in model.adapter.directory.iterdir()) < 3_000_000
+            # Everybody who installs the package downloads all of them.
+            most = 12_000_000 if model.dims > 384 else 3_000_000
+            assert sum(path.stat().st_size for path in model.adapter.directory.iterdir()) < most
             said = json.loads((model.adapter.directory / "gradewire.json").read_text(encoding="utf-8"))
             assert said["base_sha256"] == model.files["model.safetensors"]
             assert (said["max_tokens"], said["text_form"]) == (model.max_tokens, model.adapter.text_form)
