@@ -49,7 +49,7 @@ def graders_of(fits: Sequence[Calibration]) -> tuple[str, ...]:
 
 
 def preferred_grader(names: Sequence[str], default: str) -> str:
-    """Return the `default` if it is in `names`, otherwise the first name, or "" if there is none."""
+    """Return the `default` if it is in `names`, otherwise the first name, or "" without names."""
     return default if default in names else next(iter(names), "")
 
 

@@ -1,4 +1,4 @@
-"""Show a grader's rows to people, and write them as JSON lines."""
+"""Show a grader's rows to users, and write them as JSON lines."""
 
 from collections.abc import Sequence
 from pathlib import Path
