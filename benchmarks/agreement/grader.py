@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ("fid", "gpt35", "gpt4")
 WITHOUT_JUDGE = ("smile:v1", "grader")
+BESIDE_JUDGE = (*WITHOUT_JUDGE, "grader?model=grader-base")
 JUDGE = "lave?value=expected"
 GRADERS = ("grader?model=grader-start", "grader")
 COST_ROUNDS = 3
@@ -67,7 +68,7 @@ def main() -> None:
     rows = read_rows(options.data / "evouna_dev.jsonl", MODELS)
     judged = held_out(test_rows(rows))
     tables: dict[str, Callable[[], str]] = {
-        "grader-judge": lambda: agreement("grader-judge", judged, ((JUDGE,), WITHOUT_JUDGE), options.results),
+        "grader-judge": lambda: agreement("grader-judge", judged, ((JUDGE,), BESIDE_JUDGE), options.results),
         "grader-half-b": lambda: agreement("grader-half-b", held_out(rows), (WITHOUT_JUDGE,), options.results),
         "grader-before": lambda: compared(options.data, options.results, GRADERS),
         "grader-base": lambda: compared(options.data, options.results, GRADERS[1:], options.logits),

@@ -25,7 +25,7 @@ WAYS = {
     "correctness": "correctness",
     "both": "smile,correctness",
     "sfve-mini": "correctness?model=sfve-mini",
-    "grader-base": "correctness?features_only=true&grader=grader-base",
+    "grader-base": "correctness?grader=grader-base",
 }
 BUILT_BY_DEFAULT = [way for way in WAYS if way not in {"sfve-mini", "grader-base"}]
 

@@ -65,7 +65,11 @@ def test_they_are_shown_with_their_label_and_only_of_the_half(answers: Path) -> 
 
 @pytest.mark.parametrize(
     ("options", "says"),
-    [(("--half", "a"), "--half needs --change"), (("--kind", "unit", "--change", __file__), "--change draws none")],
+    [
+        (("--half", "a"), "--half needs --change"),
+        (("--kind", "unit", "--change", __file__), "--change draws none"),
+        (("--part", "eval", "--change", __file__), "--change draws none"),
+    ],
 )
 def test_options_that_do_not_go_together_are_refused(options: tuple[str, ...], says: str) -> None:
     found = run(*options)

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from tests.support.debian.wordnet import wordnet_files
 
 from gradewire_models.cli.group import models
 from gradewire_train.recipes import GraderRecipe, read_recipe, recipe_digest
 from gradewire_train.rows.row import fold_of
 from gradewire_train.run import command
+from gradewire_train.run.checkpoint import CHECKPOINT_FILE
 
 FILES = ("adapter_config.json", "adapter_model.safetensors", "head.safetensors", "gradewire.json", "README.md")
 
@@ -102,9 +103,9 @@ def test_a_share_of_the_grader_that_it_starts_from_stays_in_the_mean(
     assert "training.start_share: there is no earlier grader. Use --start" in refused.output
 
 
-def test_ctrl_c_leaves_a_checkpoint_and_resuming_ends_in_the_same_bytes(
-    wide_folder: Path, rows_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def interrupted(monkeypatch: pytest.MonkeyPatch, base: Path, out: Path, *more: Any) -> None:
+    """Trains for two steps, until Ctrl-C."""
+
     class Impatient(command.TrainingConsole):
         def report(self, step: Any) -> None:
             super().report(step)
@@ -113,14 +114,46 @@ def test_ctrl_c_leaves_a_checkpoint_and_resuming_ends_in_the_same_bytes(
 
     with monkeypatch.context() as patched:
         patched.setattr(command, "TrainingConsole", Impatient)
-        assert call(wide_folder, tmp_path / "parts", "--rows", rows_file).exit_code == 130
-    other = call(wide_folder, tmp_path / "parts", "--rows", rows_file, "--resume", "--half", "a")
+        assert call(base, out, *more).exit_code == 130
+
+
+@pytest.mark.parametrize("share", [None, 0.25])
+def test_ctrl_c_leaves_a_checkpoint_and_resuming_ends_in_the_same_bytes(
+    share: float | None, wide_folder: Path, rows_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: tuple[Any, ...] = ("--rows", rows_file)
+    if share is not None:
+        assert call(wide_folder, tmp_path / "start", *given, "--seed", 5).exit_code == 0
+        given = (*given, "--start", tmp_path / "start", "--start-share", share)
+    interrupted(monkeypatch, wide_folder, tmp_path / "parts", *given)
+    other = call(wide_folder, tmp_path / "parts", *given, "--resume", "--half", "a")
     assert "belongs to a different training" in other.output
-    resumed = call(wide_folder, tmp_path / "parts", "--rows", rows_file, "--resume")
-    whole = call(wide_folder, tmp_path / "whole", "--rows", rows_file)
+    resumed = call(wide_folder, tmp_path / "parts", *given, "--resume")
+    whole = call(wide_folder, tmp_path / "whole", *given)
     assert (resumed.exit_code, whole.exit_code) == (0, 0), resumed.output
     for name in FILES:
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+def test_another_start_or_device_does_not_go_on_from_a_checkpoint(
+    wide_folder: Path, rows_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, out = tmp_path / "start", tmp_path / "out"
+    given = ("--rows", rows_file, "--start", start)
+    assert call(wide_folder, start, "--rows", rows_file).exit_code == 0
+    interrupted(monkeypatch, wide_folder, out, *given)
+    head = load_file(start / "head.safetensors")
+    save_file({name: values + 1 for name, values in head.items()}, start / "head.safetensors")
+    assert "belongs to a different training" in call(wide_folder, out, *given, "--resume").output
+    save_file(head, start / "head.safetensors")
+
+    path = out / CHECKPOINT_FILE
+    state = torch.load(path, weights_only=True)
+    assert state["identity"].endswith(" cpu")
+    torch.save(state | {"identity": state["identity"].removesuffix("cpu") + "cuda"}, path)
+    assert "or device differ" in call(wide_folder, out, *given, "--resume").output
+    torch.save(state, path)
+    assert call(wide_folder, out, *given, "--resume").exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
         "--all",
         "every",
         is_flag=True,
-        help="Build all encoders and the graders of their fits, but no variants or judges.",
+        help="Build all encoders and the usual graders of their fits, but no variants or judges.",
     ),
     FORM_OPTION,
 )
@@ -89,7 +89,7 @@ def build(
 ) -> None:
     """Build encoders, graders and judges.
 
-    Without NAME, build the default encoder. The grader that an encoder's fit for correctness needs is built, too. A
+    Without NAME, build the default encoder. The usual grader of an encoder's fits for correctness is built, too. A
     model that is already built stays. If its config.pbtxt is wrong, the build rewrites this file. You can repeat a
     build at any time, and run several builds at once. A model with a different digest becomes the next version in
     Triton. With --adapter, you get a model of your own: NAME with your adapter merged into its weights.

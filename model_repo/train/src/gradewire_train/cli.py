@@ -292,8 +292,8 @@ def grader_texts(*, count: int, seed: int, wordnet: Path | None, out: Path | Non
     sentence, says the opposite, lists a wrong member, or evades the question. The same seed and version give the same
     rows.
     """
-    if given["changed"] and given["kinds"]:
-        raise click.UsageError("--kind chooses drawn rows, and --change draws none. Leave out one of them")
+    if given["changed"] and (given["kinds"] or given["part"] != "train"):
+        raise click.UsageError("--kind and --part choose drawn rows, and --change draws none. Leave out one of them")
     if given["half"] and not given["changed"]:
         raise click.UsageError("--half needs --change")
     with needs("train", "drawing texts"):

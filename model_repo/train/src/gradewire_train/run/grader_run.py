@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gradewire_models.catalog.entries import ADAPTER_WEIGHTS
+from gradewire_models.catalog.entries import ADAPTER_WEIGHTS, HEAD_WEIGHTS
 from gradewire_models.repository.digest import file_sha256
 from gradewire_models.repository.grader_input import MAX_TOKENS
 from gradewire_stats.calibration.labelled_rows import Half
@@ -87,7 +87,9 @@ class _GraderWork:
         self._earlier = trained_weights(self._grader)
 
     def train(self, course: Course, report: Callable[[StepReport], None], stop: Callable[[], bool]) -> Outcome:
-        identity = training_identity(self._recipe, self._base.weights_sha256 + self._started, self._rows)
+        request = self._request
+        started = self._started + (file_sha256(request.start / HEAD_WEIGHTS) if request.start is not None else "")
+        identity = training_identity(self._recipe, self._base.weights_sha256 + started, self._rows)
         task = Judgement(self._grader, self._tokenizer, self._rows, self._recipe)
         return Steps(task, self._recipe.training, identity, course).go(report, stop)
 

@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
 from gradewire_models.build.progress import ConsoleBars
 from gradewire_train import TrainingError
-from gradewire_train.encoder import set_weights, trained_weights
+from gradewire_train.encoder import device_of, set_weights, trained_weights
 from gradewire_train.recipes import Optimisation
 from gradewire_train.run.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from gradewire_train.selection import MEAN
@@ -123,7 +123,7 @@ def products(settings: Optimisation, device: Any) -> Any:
 
 
 class Steps:
-    """A training run that starts from the base, or continues from a checkpoint with the same `identity`.
+    """A training run that starts from the base, or continues from a checkpoint with the same `identity` and device.
 
     Raises:
         TrainingError: The checkpoint belongs to another training run.
@@ -136,6 +136,8 @@ class Steps:
             [{"params": list(weights), "factor": factor} for factor, weights in task.rates()],
             lr=0.0, betas=(0.9, 0.999), eps=1e-8, weight_decay=settings.weight_decay,
         )  # fmt: skip
+        # Devices round differently, so a run that changes its device is another run.
+        identity = f"{identity} {device_of(task.model).type}"
         # `_save` adds weights and optimiser.
         self._state = Checkpoint(identity)
         if course.resume:
