@@ -397,10 +397,12 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "grader",
-            "Grader: a name from Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature, "
-            "which is slower, but better. The encoder needs a fit made with this grader.",
+            "Grader: a name from Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature: "
+            "scoring takes longer, and fewer wrong answers are called right. The encoder needs a fit made with "
+            "this grader.",
             "",
-            "a built grader, NAME or NAME@DIGEST; none for no grader; empty for the grader of the encoder's fit",
+            "a built grader, NAME or NAME@DIGEST; none for no grader; empty for the usual grader of the encoder's"
+            " fits",
         ),
     ),
     "grader": (

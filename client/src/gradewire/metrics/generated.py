@@ -421,9 +421,10 @@ class Correctness(Metric):
             verdict. Default: false.
         fit: Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
             Allowed: 8 or more hex digits; empty for the model's fit.
-        grader: Grader: a name from the model list, or NAME@DIGEST. The grader's logit becomes an additional feature,
-            which is slower, but better. The encoder needs a fit made with this grader. Allowed: a built grader, NAME or
-            NAME@DIGEST; none for no grader; empty for the grader of the encoder's fit.
+        grader: Grader: a name from the model list, or NAME@DIGEST. The grader's logit becomes an additional feature:
+            scoring takes longer, and fewer wrong answers are called right. The encoder needs a fit made with this
+            grader. Allowed: a built grader, NAME or NAME@DIGEST; none for no grader; empty for the usual grader of the
+            encoder's fits.
     """
 
     name: ClassVar[Literal["correctness"]] = "correctness"

@@ -1577,9 +1577,9 @@ class CorrectnessParameters(_message.Message):
     Allowed: 8 or more hex digits; empty for the model's fit.
     """
     grader: _builtins.str
-    """Grader: a name from Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature, which is slower,
-    but better. The encoder needs a fit made with this grader.
-    Allowed: a built grader, NAME or NAME@DIGEST; none for no grader; empty for the grader of the encoder's fit.
+    """Grader: a name from Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature: scoring takes
+    longer, and fewer wrong answers are called right. The encoder needs a fit made with this grader.
+    Allowed: a built grader, NAME or NAME@DIGEST; none for no grader; empty for the usual grader of the encoder's fits.
     """
     def __init__(
         self,
