@@ -1,14 +1,15 @@
 """Compare `grader` with `lave`, `smile` and an earlier grader in quality and cost; write docs/research/grader.md.
 
-Only half b is used, because the grader was trained on half a. The shipped `correctness` fit used both halves, so its
-results are too good; for held-out values, see benchmarks.agreement.correctness. Cost is a command's CPU seconds, with
-child processes, on a few rows minus its seconds on one row. Scores are stored in --results, so an interrupted run
-resumes. The earlier grader must be built under its name, from its folder in gradewire_train.recipes:
+Only half b is used, because the grader was trained on half a. `correctness` is left out, because its fits used half b;
+for held-out values, see benchmarks.agreement.with_grader. Cost is a command's CPU seconds, with child processes, on a
+few rows minus its seconds on one row. Scores are stored in --results, so an interrupted run resumes. The block
+grader-judge also needs grader-base. The earlier grader must be built under its name, from its folder in
+gradewire_train.recipes:
 
     gradewire models build --adapter FOLDER/grader-start --name grader-start all-MiniLM-L6-v2
 
 The block grader-base reads --logits, which a training on a GPU wrote with --score for the same rows: the larger grader
-would take hours on a processor.
+would take long on a processor.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import pytest
 from tests.support.servers.triton import TritonServer
 
 from gradewire_triton import ServerOptions, TritonProcess, TritonStartError, ensure_environment
+from gradewire_triton.environment import TritonEnvironment
 from gradewire_triton.process import command_line
 
 
@@ -62,6 +63,37 @@ def test_what_a_crash_left_is_gone_at_the_next_start_and_a_neighbour_is_untouche
         finally:
             server.kill()
         assert server.shared_memory() == []
+
+
+@pytest.mark.parametrize("aborts", [1, 2])
+def test_a_server_that_aborts_at_its_start_is_started_once_more(
+    aborts: int, tmp_path: Path, tiny_repository: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    installed, starts, script = ensure_environment(report=print), tmp_path / "starts", tmp_path / "tritonserver"
+    script.write_text(
+        f'#!/bin/sh\necho >> {starts}\n[ "$(wc -l < {starts})" -le {aborts} ] && kill -ABRT $$\n'
+        f'exec {installed.server} "$@"\n'
+    )
+    script.chmod(0o755)
+
+    class Aborting(TritonEnvironment):
+        @property
+        def server(self) -> Path:
+            return script
+
+    aborting = Aborting(installed.directory, installed.site_packages, installed.libpython_directory)
+    process = TritonProcess(aborting, ServerOptions(tiny_repository, ("tiny-bert",)), tmp_path / "state")
+    process.start()
+    try:
+        if aborts == 1:
+            process.wait_until_ready()
+        else:
+            with pytest.raises(TritonStartError, match="stopped with exit code -6"):
+                process.wait_until_ready()
+    finally:
+        process.stop()
+    assert len(starts.read_text().splitlines()) == 2
+    assert "Triton aborted at its start and is started once more" in caplog.text
 
 
 def test_it_does_not_outlive_whoever_started_it(server: TritonServer, tmp_path: Path, tiny_repository: Path) -> None:

@@ -1,6 +1,7 @@
 """Start and stop a Triton server, and clean up after it."""
 
 import hashlib
+import logging
 import os
 import shutil
 import signal
@@ -21,6 +22,8 @@ from typing import Self
 from gradewire_models.repository.config import CONFIG_FILE, served_from_file
 from gradewire_triton.environment import TritonEnvironment
 from gradewire_triton.state import Addresses, TritonStartError, why_not_ready
+
+_log = logging.getLogger("gradewire.triton")
 
 # Tell the kernel (PR_SET_PDEATHSIG) to send SIGINT when the parent ends, then run the program.
 _LAUNCH = (
@@ -203,12 +206,19 @@ class TritonProcess:
     def wait_until_ready(self, timeout_s: float = 60.0) -> None:
         """Wait until the server and all its models are ready.
 
+        Triton's Python backend sometimes aborts the server while instances start (boost::interprocess::lock_exception).
+        After an abort, the server is started once more.
+
         Raises:
             TritonStartError: The server ended, or was not ready in time and was stopped.
         """
-        give_up = time.monotonic() + timeout_s
+        give_up, aborts = time.monotonic() + timeout_s, 0
         while why_not_ready(self.addresses, timeout_s=2.0):
-            if self._running.poll() is not None:
+            if self._running.poll() == -signal.SIGABRT and not aborts:
+                aborts += 1
+                _log.warning("Triton aborted at its start and is started once more; %s", self.end_of_log())
+                self.start()
+            elif self._running.poll() is not None:
                 self.clean()
                 raise TritonStartError(f"Triton stopped with exit code {self._running.returncode}; {self.end_of_log()}")
             if time.monotonic() > give_up:

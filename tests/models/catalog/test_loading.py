@@ -1,3 +1,4 @@
+import json
 import re
 from pathlib import Path
 
@@ -144,3 +145,14 @@ def test_a_catalog_without_models_is_refused(tmp_path: Path) -> None:
 def test_a_catalog_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match="cannot read"):
         load_catalog(tmp_path / "catalog.toml")
+
+
+def test_entries_say_what_their_fits_say() -> None:
+    fits = [
+        (each, json.loads(each.fit)) for model in load_catalog().values() for each in model.calibrations if each.fit
+    ]
+    for entry, fit in fits:
+        assert (entry.metric_version, entry.date) == (fit["metric_version"], fit["date"])
+        if entry.metric == "correctness":
+            assert (entry.rows, entry.rows_sha256) == (fit["rows"]["count"], fit["rows"]["sha256"])
+            assert dict(entry.parameters).get("grader") == fit.get("grader")

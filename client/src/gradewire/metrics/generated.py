@@ -422,9 +422,9 @@ class Correctness(Metric):
         fit: Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
             Allowed: 8 or more hex digits; empty for the model's fit.
         grader: Grader: a name from the model list, or NAME@DIGEST. The grader's logit becomes an additional feature:
-            scoring takes longer, and fewer wrong answers are called right. The encoder needs a fit made with this
-            grader. Allowed: a built grader, NAME or NAME@DIGEST; none for no grader; empty for the usual grader of the
-            encoder's fits.
+            scoring takes longer, and fewer answers that differ in one place from a right one are called right. The
+            encoder needs a fit made with this grader. Allowed: a built grader, NAME or NAME@DIGEST; none for no grader;
+            empty for the usual grader of the encoder's fits.
     """
 
     name: ClassVar[Literal["correctness"]] = "correctness"

@@ -1578,7 +1578,8 @@ class CorrectnessParameters(_message.Message):
     """
     grader: _builtins.str
     """Grader: a name from Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature: scoring takes
-    longer, and fewer wrong answers are called right. The encoder needs a fit made with this grader.
+    longer, and fewer answers that differ in one place from a right one are called right. The encoder needs a fit made
+    with this grader.
     Allowed: a built grader, NAME or NAME@DIGEST; none for no grader; empty for the usual grader of the encoder's fits.
     """
     def __init__(

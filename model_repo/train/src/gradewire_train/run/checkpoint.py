@@ -86,7 +86,7 @@ def load_checkpoint(directory: Path, identity: str) -> Checkpoint:
         raise TrainingError(f"--resume: a different version wrote {path}. Start again without --resume")
     if checkpoint.identity != identity:
         raise TrainingError(
-            f"--resume: {path} belongs to a different training run: recipe, base, texts, dev rows or device differ. "
-            "Use the same options as at the start, or a different --out"
+            f"--resume: {path} belongs to a different training run: recipe, base, start, texts, dev rows or "
+            "device differ. Use the same options as at the start, or a different --out"
         )
     return checkpoint
