@@ -20,7 +20,7 @@ from rich.table import Table
 from gradewire import Client, ScoreReport, ScoreWarning, SmileParts
 
 ROWS = Path(__file__).with_name("answers.jsonl")
-METRICS = "smile,correctness,sbert,exact_match,easy_match"
+METRICS = "correctness,smile,sbert,exact_match,easy_match"
 SHOWN_CHARACTERS = 28
 SHOWN = ("synonym", "verbose", "number", "wrong_but_fluent", "several_references")
 
@@ -87,9 +87,9 @@ def end_of(text: str) -> str:
 
 
 def show(report: ScoreReport, rows: list[dict[str, object]], console: Console) -> None:
-    """Print some rows of each failure mode with their SMILE parts and the verdicts of `correctness`."""
+    """Print some rows of each failure mode with the verdicts of `correctness` and the parts of SMILE."""
     table = Table(
-        "mode", "reference", "prediction", "smile", "sentence", "keyword", "best window", "correctness", "label"
+        "mode", "reference", "prediction", "label", "correctness", "smile", "sentence", "keyword", "best window"
     )
     for mode in SHOWN:
         for index in [index for index, row in enumerate(rows) if row["group"] == mode][:2]:
@@ -100,18 +100,18 @@ def show(report: ScoreReport, rows: list[dict[str, object]], console: Console) -
             fitted = scores["correctness"]
             verdict = "right" if fitted.correct else "wrong"
             doubt = "?" if ScoreWarning.UNCERTAIN in fitted.warnings else ""
-            rest = [f"{fitted.score:.2f} {verdict}{doubt}", str(row["label"])]
+            graded = [str(row["label"]), f"{fitted.score:.2f} {verdict}{doubt}"]
             references, prediction = row["references"], str(row["prediction"])
             assert isinstance(references, list)
             texts = [references[smile.matched_reference or 0], end_of(prediction)]
-            table.add_row(mode, *texts, *numbers, parts.best_window, *rest)
+            table.add_row(mode, *texts, *graded, *numbers, parts.best_window)
     console.print(table)
     console.print(
         "correctness: the probability that the answer is right, and its verdict; ?: not reliable (UNCERTAIN)."
         " label: 1 right, 0 wrong, by a person",
         soft_wrap=True,
     )
-    console.print("The line that reproduces a smile score:", report.provenance["smile"].line, soft_wrap=True)
+    console.print("The line that reproduces a verdict:", report.provenance["correctness"].line, soft_wrap=True)
 
 
 def main() -> None:

@@ -59,10 +59,12 @@ def test_a_level_starts_from_the_fit_below_the_users_level(minilm: Path, tmp_pat
     store_fitted(tmp_path, NAME, form["model_digest"], values)
     found, own_form, replaced = level_start(tmp_path, NAME, grader)
     assert (found != identity, own_form, replaced) == (True, own, None)
-    # A level replaces the user's own fit. The catalog's fit is another one, so no second level starts from it.
+    # A level replaces the user's own fit, which --undo brings back. No second level starts from the catalog's fit.
     values |= {"fit": json.dumps({**own, LEVEL: {"offset": 0.5, "fit": found}})}
     store_fitted(tmp_path, NAME, form["model_digest"], values)
-    with pytest.raises(InvalidRequest, match=f"no longer has fit {found}, .* go back to the catalog's fit: .* --undo"):
+    with pytest.raises(
+        InvalidRequest, match=f"no longer has fit {found}, .* Go back to the fit before the level: .* --undo"
+    ):
         level_start(tmp_path, NAME, grader)
 
 

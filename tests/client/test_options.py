@@ -126,7 +126,7 @@ BOTH = listing("smile", "correctness", "rouge_l")
 
 @pytest.mark.parametrize("model", [None, "fitted", "fitted@12345678", "without-layers", "unknown"])
 def test_both_are_scored_where_nothing_stands_in_the_way(model: str | None) -> None:
-    assert usual_metrics(decode_model_list(BOTH), model) == ("smile,correctness", "")
+    assert usual_metrics(decode_model_list(BOTH), model) == ("correctness,smile", "")
 
 
 @pytest.mark.parametrize("model", ["unfitted", "unfitted@12345678"])
@@ -140,7 +140,7 @@ def test_a_grader_of_the_same_name_is_no_encoder() -> None:
     grader = models_pb2.Model(name="both", kind="grader", is_default=True, without_metrics={"correctness": "other"})
     listed = models_pb2.ListModelsResponse(metrics=BOTH.metrics, models=[grader, *BOTH.models, encoder("both")])
     for model in (None, "both"):
-        assert usual_metrics(decode_model_list(listed), model) == ("smile,correctness", "")
+        assert usual_metrics(decode_model_list(listed), model) == ("correctness,smile", "")
 
 
 def test_an_older_server_has_smile_alone() -> None:
@@ -170,9 +170,9 @@ def test_a_client_asks_once_what_there_is() -> None:
     transport = stub_usual(BOTH)
     with Client(transport=transport) as client:
         for _ in range(3):
-            assert client.score([ITEM]).labels == ("smile", "correctness")
-        assert [list(each.scores) for each in client.score_stream([ITEM])] == [["smile", "correctness"]]
-        assert client.submit([ITEM]).result().labels == ("smile", "correctness")
+            assert client.score([ITEM]).labels == ("correctness", "smile")
+        assert [list(each.scores) for each in client.score_stream([ITEM])] == [["correctness", "smile"]]
+        assert client.submit([ITEM]).result().labels == ("correctness", "smile")
         assert transport.listed == 1
         assert client.score([ITEM], "rouge_l").labels == ("rouge_l",)
 
@@ -182,19 +182,19 @@ def test_what_is_left_out_is_told_once(caplog: pytest.LogCaptureFixture) -> None
         for _ in range(2):
             assert client.score([ITEM], model="unfitted").labels == ("smile",)
         assert [list(each.scores) for each in client.score_stream([ITEM], model="unfitted")] == [["smile"]]
-        assert client.score([ITEM], model="fitted").labels == ("smile", "correctness")
+        assert client.score([ITEM], model="fitted").labels == ("correctness", "smile")
     assert [record.message for record in caplog.records] == [f"only smile is scored, without correctness: {WHY}"]
 
 
 def test_who_names_both_gets_both_whatever_the_server_has() -> None:
     transport = stub_usual(BOTH)
     with Client(transport=transport) as client:
-        assert client.score([ITEM], USUAL_METRICS, model="unfitted").labels == ("smile", "correctness")
+        assert client.score([ITEM], USUAL_METRICS, model="unfitted").labels == ("correctness", "smile")
     assert transport.listed == 0
 
 
 def test_options_of_the_call_hold_for_smile() -> None:
     with Client(transport=stub_usual(BOTH)) as client:
         report = client.score([ITEM], preset="fast", synthetic="none")
-    assert report.labels == ("smile", "correctness")
+    assert report.labels == ("correctness", "smile")
     assert report.provenance["smile"].line.startswith("smile:fast")

@@ -25,6 +25,7 @@ from tests.docs.sample_files import write_samples
 from tests.support.servers.server_process import ServerProcess
 
 from gradewire_cli.group import gradewire
+from gradewire_proto.exit_codes import ExitCode
 
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 # The first pattern that is found in a command says why it is not run.
@@ -184,7 +185,9 @@ RUN = {page: [each for each in documented_in(page) if not why_not_run(each)] for
 def test_the_commands_of_a_page_run(page: Path, run_page: Callable[[Documented], Result]) -> None:
     for command in RUN[page]:
         done = run_page(command)
-        assert done.exit_code == 0, f"{command}\n{done.output[-2000:]}"
+        # The pages' few rows seldom prove that a fit is better, and then it is refused.
+        allowed = {ExitCode.DONE, *([ExitCode.NOT_BETTER] if command.words[1] == "calibrate" else [])}
+        assert done.exit_code in allowed, f"{command}\n{done.output[-2000:]}"
 
 
 def test_what_is_not_run_has_a_reason_and_most_is_run() -> None:

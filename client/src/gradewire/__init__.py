@@ -4,8 +4,8 @@
 from gradewire import Client
 
 with Client("127.0.0.1:50051") as client:
-    report = client.score([{"references": ["a cat"], "prediction": "It is a small cat."}], "smile,sbert")
-    print(report[0].scores["smile"].score)
+    report = client.score([{"references": ["a cat"], "prediction": "It is a small cat."}], "correctness")
+    print(report[0].scores["correctness"].correct)
 ```
 """
 

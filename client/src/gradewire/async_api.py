@@ -102,7 +102,7 @@ class AsyncClient(ClientBase):
             items: `Item`s, mappings with the same keys (or usual aliases), or a table with one item per row (pandas,
                 polars, Arrow, a Hugging Face dataset).
             metrics: `"smile,sbert"`, `"smile:fast"`, metric identifiers, typed metrics, or a sequence of these. None
-                means `"smile,correctness"`, or only smile (with a logged warning) if `correctness` is not fitted to the
+                means `"correctness,smile"`, or only smile (with a logged warning) if `correctness` is not fitted to the
                 encoder.
             progress: A function to call as `progress(finished_items, all_items)` on the client's thread. An exception
                 in the function ends the call.

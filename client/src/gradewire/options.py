@@ -197,8 +197,8 @@ def _is_iterable(value: object) -> bool:
     return isinstance(value, Iterable) or hasattr(type(value), "__getitem__")
 
 
-USUAL_METRICS: Final = f"{Smile.name},{Correctness.name}"
-"""Default metrics. Both cost little more than smile alone, but `correctness` must be fitted to the encoder."""
+USUAL_METRICS: Final = f"{Correctness.name},{Smile.name}"
+"""Default metrics: the verdict, then the similarity behind it. `correctness` must be fitted to the encoder."""
 
 
 def without_metrics(listed: ModelList, model: str | None) -> Mapping[str, str]:

@@ -55,12 +55,14 @@ def with_option_names(message: str, names: Mapping[str, str]) -> str:
     return _ARGUMENT.sub(lambda found: f"{names.get(found[1], found[1])}=", message)
 
 
-def exit_codes(*, failed_rows: str = "", condition: str = "") -> str:
+def exit_codes(*, failed_rows: str = "", condition: str = "", not_better: str = "") -> str:
     """Return the help text on exit codes.
 
-    `failed_rows` explains code 1, and `condition` explains code 4. A code whose explanation is "" is omitted.
+    `failed_rows` explains code 1, `condition` code 4, and `not_better` code 5. A code whose explanation is "" is
+    omitted.
     """
-    texts = {**MEANINGS, ExitCode.FAILED: failed_rows, ExitCode.GATE: condition}
+    own = {ExitCode.FAILED: failed_rows, ExitCode.GATE: condition, ExitCode.NOT_BETTER: not_better}
+    texts = {**MEANINGS, **own}
     return "\b\nExit codes:\n" + "".join(f"  {code:<4} {text}\n" for code, text in texts.items() if text)
 
 

@@ -111,14 +111,32 @@ def level_start(repository: Path | None, name: str, grader: str = "") -> LevelSt
     replaced = json.loads(fits[0]).get(LEVEL)
     start = next((text for text in fits if replaced is None or fit_id(text) == replaced["fit"]), "")
     if not start:
-        catalog = len(fits) > 1
-        undo = f", or go back to the catalog's fit: gradewire calibrate --undo --metric correctness --model {name}"
         raise InvalidRequest(
-            f"{name} no longer has fit {replaced['fit']}, which its level for {metric} was made from. "
-            f"{way_out}{undo if catalog else ''}"
+            f"{name} no longer has fit {replaced['fit']}, which its level for {metric} was made from. Go back to the "
+            f"fit before the level: gradewire calibrate --undo --metric correctness --model {name}"
         )
     with invalid_request(FitError, named=f"the fit of {name} for {metric} cannot be used: "):
         return LevelStart(read_fit(start, features_of(grader), version=VERSION).identity, json.loads(start), replaced)
+
+
+def stored_fit(repository: Path | None, name: str, grader: str = "") -> tuple[str, dict[str, Any]] | None:
+    """Return the ID and the form of the fit for `correctness` that servers use, or None without a usable fit.
+
+    Raises:
+        InvalidRequest: The model is missing or broken.
+    """
+    from gradewire_server.metrics.correctness.features import features_of  # noqa: PLC0415 - for fitting alone
+    from gradewire_server.metrics.correctness.fit import FitError, read_fit  # noqa: PLC0415 - as above
+    from gradewire_server.metrics.correctness.metric import VERSION  # noqa: PLC0415 - as above
+
+    key = ("correctness", VERSION, (("grader", grader),) if grader else ())
+    with invalid_request(ModelError, ValueError):
+        model = load_built(_repository(repository), name, graph=False)
+    text = next((each.fit for each in model.calibrations if each.key == key), "")
+    try:
+        return (read_fit(text, features_of(grader), version=VERSION).identity, json.loads(text)) if text else None
+    except FitError:
+        return None
 
 
 def store_fitted(repository: Path | None, name: str, digest: str, values: Mapping[str, Any]) -> str:
@@ -142,10 +160,17 @@ def store_fitted(repository: Path | None, name: str, digest: str, values: Mappin
     return fitted.summary
 
 
-def forget_fitted(repository: Path | None, name: str, metric: str, *, dry_run: bool = False) -> list[str]:
-    """Remove users' fits for `metric` ("" means all metrics) from a model, and return a line for each removed fit.
+class Undone(NamedTuple):
+    """A line for each removed fit, and for each earlier fit that applies again."""
 
-    With `dry_run`, remove nothing, and return the lines of the fits to remove.
+    removed: list[str]
+    restored: list[str]
+
+
+def forget_fitted(repository: Path | None, name: str, metric: str, *, dry_run: bool = False) -> Undone:
+    """Remove users' fits for `metric` ("" means all metrics) from a model, and restore the users' fits before them.
+
+    With `dry_run`, change nothing, and return the lines of the fits to remove and to restore.
 
     Raises:
         InvalidRequest: The model is missing or broken.
@@ -153,12 +178,15 @@ def forget_fitted(repository: Path | None, name: str, metric: str, *, dry_run: b
     from gradewire_models.build.fitted import (  # noqa: PLC0415 - as in `store_fitted`
         forget_calibrations,
         removable_calibrations,
+        restorable_calibrations,
     )
 
     forget = removable_calibrations if dry_run else forget_calibrations
+    place, model = _repository(repository), name or default_model().name
     with invalid_request(ModelError, ValueError):
-        gone = forget(_repository(repository), name or default_model().name, metric)
-    return [each.summary for each in gone]
+        restored = [each.summary for each in restorable_calibrations(place, model, metric)]
+        gone = forget(place, model, metric)
+    return Undone([each.summary for each in gone], restored)
 
 
 def _repository(named: Path | None) -> Path:

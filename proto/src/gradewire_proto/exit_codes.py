@@ -13,6 +13,7 @@ class ExitCode(IntEnum):
     UNUSABLE = 2
     UNREACHABLE = 3
     GATE = 4
+    NOT_BETTER = 5
     INTERRUPTED = 130
     CLOSED = 141
 
@@ -23,6 +24,7 @@ MEANINGS: Final[Mapping[ExitCode, str]] = {
     ExitCode.UNUSABLE: "wrong usage or input, a package that is missing, or an output that cannot be written",
     ExitCode.UNREACHABLE: "the server cannot be reached, is too busy, or was lost",
     ExitCode.GATE: "all work is done, but a check failed",
+    ExitCode.NOT_BETTER: "a fit is not better than the one that it would replace, and was not stored",
     ExitCode.INTERRUPTED: "interrupted",
     ExitCode.CLOSED: "standard output was closed early",
 }

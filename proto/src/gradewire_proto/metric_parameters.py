@@ -21,6 +21,46 @@ class ParameterInfo:
 
 
 PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
+    "correctness": (
+        ParameterInfo(
+            "model",
+            "Encoder: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights. At most"
+            " 256 bytes. The encoder must have a fit.",
+            "",
+            "a built encoder; empty for the default encoder",
+        ),
+        ParameterInfo(
+            "confidence",
+            "Confidence of verdicts without WARNING_UNCERTAIN. On rows like the fit's, the share of right answers"
+            " that are called wrong without this warning is about 1 minus the confidence. The share of wrong "
+            "answers that are called right is about the same (measurements: docs/research/correctness.md).",
+            "0.9",
+            "0.5 to below 1",
+        ),
+        ParameterInfo(
+            "features_only",
+            "Compute only the features, to make a fit from them. The score is SMILE's (v1), and there is no "
+            "verdict.",
+            "false",
+            "false, true",
+        ),
+        ParameterInfo(
+            "fit",
+            "Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 "
+            "bytes.",
+            "",
+            "8 or more hex digits; empty for the model's fit",
+        ),
+        ParameterInfo(
+            "grader",
+            "Grader: a name from Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature: "
+            "scoring takes longer, and fewer answers that differ in one place from a right one are called right. "
+            "The encoder needs a fit made with this grader.",
+            "",
+            "a built grader, NAME or NAME@DIGEST; none for no grader; empty for the usual grader of the encoder's"
+            " fits",
+        ),
+    ),
     "smile": (
         ParameterInfo(
             "preset",
@@ -363,46 +403,6 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "STATUS_EMPTY_PREDICTION.",
             "whole",
             "whole, final",
-        ),
-    ),
-    "correctness": (
-        ParameterInfo(
-            "model",
-            "Encoder: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights. At most"
-            " 256 bytes. The encoder must have a fit.",
-            "",
-            "a built encoder; empty for the default encoder",
-        ),
-        ParameterInfo(
-            "confidence",
-            "Confidence of verdicts without WARNING_UNCERTAIN. On rows like the fit's, the share of right answers"
-            " that are called wrong without this warning is about 1 minus the confidence. The share of wrong "
-            "answers that are called right is about the same (measurements: docs/research/correctness.md).",
-            "0.9",
-            "0.5 to below 1",
-        ),
-        ParameterInfo(
-            "features_only",
-            "Compute only the features, to make a fit from them. The score is SMILE's (v1), and there is no "
-            "verdict.",
-            "false",
-            "false, true",
-        ),
-        ParameterInfo(
-            "fit",
-            "Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 "
-            "bytes.",
-            "",
-            "8 or more hex digits; empty for the model's fit",
-        ),
-        ParameterInfo(
-            "grader",
-            "Grader: a name from Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature: "
-            "scoring takes longer, and fewer answers that differ in one place from a right one are called right. "
-            "The encoder needs a fit made with this grader.",
-            "",
-            "a built grader, NAME or NAME@DIGEST; none for no grader; empty for the usual grader of the encoder's"
-            " fits",
         ),
     ),
     "grader": (

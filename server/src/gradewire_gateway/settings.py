@@ -112,7 +112,7 @@ class RewardPostSettings:
             number.
     """
 
-    metric: str = "smile"
+    metric: str = "correctness"
     reads: str = "score"
     extraction: str = "auto"
     policy: str = "exclude"

@@ -50,6 +50,7 @@ def run(built: Path) -> Iterator[Run]:
 
     yield call
     call("--undo")
+    call("--undo")  # of the fits that the first ones had replaced
 
 
 def answers(count: int) -> list[dict[str, Any]]:
@@ -97,6 +98,12 @@ def test_a_fitted_threshold_changes_the_verdict_and_takes_the_warning_away(built
     assert done.exit_code == 0, done.output
     assert "fitted on 60 rows, 20 of them right" in done.stdout
     assert "60 rows are too few for a good fit" in done.stderr
+    # The same fit again gains nothing.
+    again = run(rows)
+    assert again.exit_code == 5, again.output
+    said = "the new fit is not better than the one that it would replace (accuracy +0.0000 [+0.0000, +0.0000])"
+    assert f"Error: {said}, so it was not stored. Use --force to store it anyway" in again.stderr
+    assert f"{said}. Without --dry-run, it would be refused" in run(rows, "--dry-run").stderr
     after, remarks = scored(built, "smile")
     assert (after.score, after.correct, after.warnings) == (before.score, False, ())
     (stored,) = load_built(built / "models", NAME).calibrations
@@ -153,7 +160,7 @@ def test_a_probability_is_fitted_and_served(
     done = run(rows, "--metric", "correctness", "--fit-half", "a", "--json", fit)
     assert done.exit_code == 0, done.output
     assert "there are only 138 rows" in done.stderr
-    assert "probability minus smile" in done.stdout
+    assert "new fit minus smile" in done.stdout
     (stored,) = load_built(built / "models", NAME).calibrations
     assert json.loads(stored.fit) == json.loads(fit.read_text())
     assert json.loads(stored.fit)["model_digest"] == stored.model_digest
@@ -170,8 +177,13 @@ def test_a_probability_is_fitted_and_served(
     more = ["--metric", "correctness", "--fit-half", "a", "--scores", out, "--json", again, "--dry-run"]
     refitted = run(rows, *more)
     assert json.loads(again.read_text()) == json.loads(fit.read_text())
-    (tables, _), (expected, _) = (each.stdout.split("a probability: fitted on") for each in (refitted, done))
+    (tables, measured), (expected, _) = (each.stdout.split("Measured on") for each in (refitted, done))
     assert tables == expected
+    # The fit that would be replaced stands beside the new one.
+    stored_fit = f"fit {hashlib.sha256(stored.fit.encode()).hexdigest()[:12]}"
+    assert f"new fit minus {stored_fit}" in measured
+    assert f"warning: {stored_fit} was made from these rows, so its values here are too good" in refitted.stderr
+    assert "the new fit is not better than the one that it would replace (Brier score +0.0000" in refitted.stderr
 
 
 def test_a_level_of_the_stored_probability_is_fitted_and_served(
@@ -247,7 +259,9 @@ def test_a_level_without_its_fit_costs_no_scoring_and_a_second_one_starts_from_t
     assert (refused.exit_code, "rows scored" in refused.stderr) == (2, False)
     said = " ".join(refused.stderr.split())
     assert f"{NAME} no longer has fit {fit_id}, which its level for correctness was made from" in said
-    assert "gradewire calibrate --undo" not in said
+    assert (
+        f"Go back to the fit before the level: gradewire calibrate --undo --metric correctness --model {NAME}" in said
+    )
     listed = {NAME: SimpleNamespace(digest=fitted.model_digest, calibrations=(fitted,))}
     monkeypatch.setattr(server_fits, "load_catalog", lambda: listed)
     again = run(others, *level)

@@ -1,12 +1,18 @@
-"""Levels of a stored probability: when the command says that one does not help."""
+"""When a fit counts as better than the one that it would replace, and what is told about a level."""
+
+import math
+from typing import Literal
 
 import numpy as np
 import pytest
 
-from gradewire_cli.calibrate.fits import LevelFit, Split
+from gradewire_cli.calibrate.fits import LevelFit, Split, ThresholdFit
 from gradewire_cli.calibrate.output import level_lines, level_words
 from gradewire_cli.calibrate.rows import LabelledScores
+from gradewire_stats.agreement.joint_bootstrap import StatisticDifference
 from gradewire_stats.agreement.report import AgreementReport
+from gradewire_stats.agreement.statistics import Statistic
+from gradewire_stats.bootstrap import difference
 from gradewire_stats.calibration.level import Level
 
 
@@ -17,6 +23,7 @@ def fit(before: float, after: float) -> LevelFit:
         report=AgreementReport([]),
         measured_on="",
         other_values={"Brier": (before, after)},
+        brier=difference(after - before, np.array([-0.01, 0.0, 0.01] * 100), questions=20),
         figures={},
     )
 
@@ -37,16 +44,34 @@ ROWS = LabelledScores(
 
 
 @pytest.mark.parametrize("after", [0.19, 0.2, 0.21])
-def test_a_level_that_does_not_lower_the_brier_score_is_not_recommended(after: float) -> None:
-    found, improves = fit(0.2, after), after < 0.2
-    assert found.improves is improves
+def test_a_level_is_better_if_it_lowers_the_brier_score(after: float) -> None:
+    found = fit(0.2, after)
+    assert found.gain.is_better is (after < 0.2)
+    assert found.gain.text == f"{after - 0.2:+.4f} [-0.0100, +0.0100]"
     lines = list(level_lines(found, "0123456789ab", Split(ROWS, None), None))
     assert lines[0].startswith(
         "level: offset -0.250, slope 1.500 of fit 0123456789ab: fitted on 2 rows, 1 of them right"
     )
-    said = "the level does not improve the probabilities of these rows, so leave the fit unchanged"
-    assert (said in lines) is not improves
     assert level_words(found.level) == "level: offset -0.250, slope 1.500"
+
+
+def threshold(statistic: Statistic, low: float, high: float, *, before: float = 0.7) -> ThresholdFit:
+    gain = difference(0.05, np.linspace(low, high, 1001), questions=20)
+    apart = StatisticDifference("after", "before", statistic, 40, gain, gain, 1, 1)
+    balanced = {"before": before, "after": 0.75}
+    return ThresholdFit(threshold=0.6, report=AgreementReport([], [apart]), balanced=balanced, measured_on="")
+
+
+@pytest.mark.parametrize("objective", ["accuracy", "f1"])
+def test_a_threshold_is_better_if_the_interval_of_its_gain_is_above_0(objective: Literal["accuracy", "f1"]) -> None:
+    proven, open_ = (threshold(objective, low, 0.1).gain(objective) for low in (0.01, -0.02))
+    assert (proven and proven.is_better, open_ and open_.is_better) == (True, False)
+    assert threshold(objective, -0.02, 0.1, before=math.nan).gain(objective) is None
+
+
+def test_any_gain_of_balanced_accuracy_is_enough() -> None:
+    found = threshold("accuracy", -0.1, 0.1).gain("balanced_accuracy")
+    assert (found and found.text, found and found.is_better) == ("+0.0500", True)
 
 
 def test_a_level_that_replaces_another_says_what_both_start_from() -> None:

@@ -144,29 +144,89 @@ def test_empty_answers_and_failures_are_counted_and_enter_no_figure(compare: Com
     assert "new minus base: empty answers as wrong" in printed
 
 
-def test_answers_that_are_left_empty_can_fail_a_build(compare: Compare) -> None:
-    before, after = letters(*[50] * 20), letters(*[50] * 10, *[0] * 10)
-    codes = {
-        condition: compare(before, after, options=("--fail-if", condition)).exit_code
-        for condition in ("smile.mean < -0.01", "smile.mean_empty_as_wrong < -0.01", "smile.empty > 0")
-    }
-    assert list(codes.values()) == [0, 4, 4]
-    printed = compare(before, after).stdout
-    row = next(line for line in printed.splitlines() if "0 and 10" in line)
-    assert "0.500 [.500, .500]" in row
-    assert "-0.2500 [" in row
+ANY_DROP = ("--fail-if", "smile.mean < -0.01")
 
 
-def test_answers_that_are_not_there_can_fail_a_build(compare: Compare) -> None:
-    options = ("--fail-if", "smile.unmatched > 0.2")
-    done = compare(letters(*[50] * 20), letters(*[50] * 15), options=options)
-    assert done.exit_code == 4
-    assert "--fail-if 'smile.unmatched > 0.2' is true for new: the value is 0.25" in done.stderr
-    assert compare(letters(*[50] * 20), letters(*[50] * 16), options=options).exit_code == 0
+INCOMPLETE = "new is incomplete for smile: "
+
+
+@pytest.mark.parametrize(
+    ("candidate", "code", "message"),
+    [
+        pytest.param(letters(*[50] * 20), 0, "", id="the same"),
+        pytest.param(letters(*[40] * 20), 4, "is true for new: the value is -0.1", id="worse"),
+        pytest.param(
+            letters(*[60] * 10, *[0] * 10),
+            4,
+            f"{INCOMPLETE}10 of 20 rows of base are missing (50 %: 10 have an empty answer). At most 0 % may be",
+            id="half empty",
+        ),
+        pytest.param(
+            letters(*[60] * 5),
+            4,
+            f"{INCOMPLETE}15 of 20 rows of base are missing (75 %: 15 have no partner)",
+            id="a quarter of the rows",
+        ),
+        pytest.param(
+            [row | ({"references": None} if row["id"] == "q3" else {}) for row in letters(*[60] * 20)],
+            4,
+            f"{INCOMPLETE}1 of 20 rows of base are missing (5 %: 1 failed)",
+            id="a failure",
+        ),
+        pytest.param(
+            [
+                row | ({} if number < 4 else {"id": f"other {number}", "question": f"another {number}?"})
+                for number, row in enumerate(letters(*[60] * 20))
+            ],
+            4,
+            f"{INCOMPLETE}16 of 20 rows of base are missing (80 %: 16 have no partner)",
+            id="other rows",
+        ),
+        pytest.param(letters(*[60] * 20) * 2, 2, "Use --duplicates first", id="doubled"),
+        pytest.param(
+            [row | {"id": f"other {row['id']}", "question": "else?"} for row in letters(*[60] * 20)],
+            2,
+            "no row of new matches a row of base",
+            id="another file",
+        ),
+    ],
+)
+def test_a_regression_fails_the_gate_and_says_why(
+    compare: Compare, candidate: list[dict[str, Any]], code: int, message: str
+) -> None:
+    done = compare(letters(*[50] * 20), candidate, options=ANY_DROP)
+    assert done.exit_code == code, done.stderr
+    assert message in done.stderr
+
+
+def test_a_share_of_missing_rows_is_allowed_and_empty_answers_count_as_wrong(compare: Compare) -> None:
+    before, after = letters(*[50] * 20), letters(*[52] * 19, 0)
+    assert compare(before, after, options=(*ANY_DROP, "--allow-missing", "4.9%")).exit_code == 4
+    dropped = compare(before, after, options=("--fail-if", "smile.mean < -0.005", "--allow-missing", "5%"))
+    # 19 answers rose by .02, and one fell from .5 to 0.
+    assert (dropped.exit_code, "the value is -0.006" in dropped.stderr) == (4, True)
+    assert compare(before, after, options=(*ANY_DROP, "--allow-missing", "0.05")).exit_code == 0
+    rows = [line for line in dropped.stdout.splitlines() if "0 and 1 " in line]
+    assert rows
+    assert "-0.0060" in rows[0]
+
+
+def test_the_baselines_empty_answers_are_not_missing(compare: Compare) -> None:
+    assert compare(letters(*[50] * 10, *[0] * 10), letters(*[50] * 20), options=ANY_DROP).exit_code == 0
+
+
+def test_missing_rows_are_named_in_the_document_and_on_the_page(compare: Compare, tmp_path: Path) -> None:
+    document, page = tmp_path / "figures.json", tmp_path / "page.html"
+    options = (*ANY_DROP, "--json", document, "--html", page)
+    assert compare(letters(*[50] * 20), letters(*[60] * 19), options=options).exit_code == 4
+    (incomplete,) = json.loads(document.read_text())["incomplete"]
+    assert incomplete.startswith("new is incomplete for smile: 1 of 20 rows of base are missing")
+    assert incomplete in page.read_text()
 
 
 def test_a_sign_test_of_nothing_is_no_pass(compare: Compare) -> None:
-    done = compare(letters(*[0] * 20), letters(*[0] * 20), options=("--fail-if", "smile.wins.p < 0.05"))
+    options = ("--fail-if", "smile.wins.p < 0.05", "--allow-missing", "100%")
+    done = compare(letters(*[0] * 20), letters(*[0] * 20), options=options)
     assert done.exit_code == 2
     assert "wins.p of new is undefined: no pair has smile scores for both answers" in done.stderr
     assert "p = nan" not in done.stdout
@@ -245,6 +305,13 @@ def test_tables_are_written_in_every_form(compare: Compare, tmp_path: Path) -> N
         (("--summary", __file__), "--summary needs outputs of gradewire score, but these files contain answers"),
         (("--html", "page.csv"), ".csv means another format"),
         (("--fail-if", "smile.mean"), "use METRIC.VALUE"),
+        (("--fail-if", "smile.mean < 0", "--allow-missing", "2 percent"), "'2 percent' is not a share"),
+        (
+            ("--fail-if", "smile.mean < 0", "--allow-missing", "101%"),
+            "Give a percentage such as 2%, or a number from 0 to 1",
+        ),
+        (("--fail-if", "smile.mean < 0", "--allow-missing", "nan"), "'nan' is not a share"),
+        (("--allow-missing", "2%"), "--allow-missing needs --fail-if. Give both"),
         (("--fail-if", "bleu.mean < 0"), "--fail-if bleu: no such metric. Choose one of smile"),
     ],
 )

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from gradewire_cli.compare.conditions import (
     MAX_CHARACTERS,
-    UNMATCHED,
     VALUE_NAMES,
     Condition,
     condition_value,
@@ -105,23 +104,19 @@ def test_every_figure_is_that_of_the_comparison() -> None:
     )
     found = compare_pairs(rows)
     metric, outcomes = found.metrics["m"], found.outcomes["m"]
-    assert metric.verdicts is not None
-    assert {figure: condition_value(found, "m", figure) for figure in VALUE_NAMES if figure != UNMATCHED} == {
-        "mean": metric.difference.value,
-        "mean.low": metric.difference.low,
-        "mean.high": metric.difference.high,
-        "p": metric.difference.p_value,
-        "failed": 3,
-        "unscored": 0.08,
-        "empty": 1,
-        "mean_empty_as_wrong": metric.empty_as_wrong.difference.value,
-        "mean_empty_as_wrong.low": metric.empty_as_wrong.difference.low,
-        "mean_empty_as_wrong.high": metric.empty_as_wrong.difference.high,
-        "mean_empty_as_wrong.p": metric.empty_as_wrong.difference.p_value,
-        "share_right": metric.verdicts.difference.value,
-        "share_right.low": metric.verdicts.difference.low,
-        "share_right.high": metric.verdicts.difference.high,
-        "share_right.p": metric.verdicts.p_value,
+    of_scores, of_verdicts = metric.empty_as_wrong.difference, metric.empty_as_wrong.verdicts
+    assert of_verdicts is not None
+    assert of_scores.value == pytest.approx(np.nan_to_num(scores[3:]).mean(axis=0) @ [-1, 1])
+    assert of_verdicts.difference.value == pytest.approx(np.nan_to_num(verdicts[3:]).mean(axis=0) @ [-1, 1])
+    assert {figure: condition_value(found, "m", figure) for figure in VALUE_NAMES} == {
+        "mean": of_scores.value,
+        "mean.low": of_scores.low,
+        "mean.high": of_scores.high,
+        "p": of_scores.p_value,
+        "share_right": of_verdicts.difference.value,
+        "share_right.low": of_verdicts.difference.low,
+        "share_right.high": of_verdicts.difference.high,
+        "share_right.p": of_verdicts.p_value,
         "wins": outcomes.win_share.value,
         "wins.low": outcomes.win_share.low,
         "wins.high": outcomes.win_share.high,

@@ -64,14 +64,17 @@ def test_a_mean_far_from_the_share_called_right_says_what_to_read() -> None:
     assert "\n" not in note
 
 
-def test_who_scores_correctness_too_is_not_told_to_score_it() -> None:
+def test_who_scores_correctness_too_is_told_nothing_of_other_means_and_thresholds() -> None:
     summary = Summary()
     fitted = {"status": "OK", "score": 0.5, "correct": True, "line": "correctness/2?model=tiny@53aa51172d14"}
     for index in range(3):
-        smile = {"status": "OK", "score": 0.9, "correct": False, "line": SMILE}
+        smile = {"status": "OK", "score": 0.9, "correct": False, "line": SMILE, "warnings": ["UNCALIBRATED"]}
         summary.add({"id": str(index), "scores": {"smile": smile, "correctness": fitted}})
-    (note,) = result_notes(summary)
-    assert note.endswith("Read the share right instead, or the mean of correctness, which is a probability")
+    assert list(result_notes(summary)) == []
+    alone = summary_of("smile", [{"score": 0.9, "correct": False, "warnings": ["UNCALIBRATED"]}] * 3, line=SMILE)
+    mean, threshold = result_notes(alone)
+    assert mean.endswith("Read the share right instead, or score correctness, whose mean is a probability")
+    assert threshold.startswith("smile is UNCALIBRATED, because its threshold was not fitted to this encoder")
 
 
 @pytest.mark.parametrize(

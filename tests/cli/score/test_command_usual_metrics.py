@@ -1,4 +1,4 @@
-"""`gradewire score` without --metrics: smile and correctness, or smile alone with a remark."""
+"""`gradewire score` without --metrics: correctness and smile, or smile alone with a remark."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def stub() -> StubTransport:
 def test_both_are_scored(command: Command, file: Path) -> None:
     done = command("score", file, stub=stub())
     assert done.exit_code == 0
-    assert [list(row["scores"]) for row in read_rows(done.stdout)] == [["smile", "correctness"]] * 2
+    assert [list(row["scores"]) for row in read_rows(done.stdout)] == [["correctness", "smile"]] * 2
     assert "left out" not in done.stderr
     table = done.stderr.partition("\n2 rows in")[0].splitlines()
     assert any(line.startswith(" correctness ") for line in table)
@@ -48,7 +48,7 @@ def test_who_names_correctness_gets_it_or_is_told(command: Command, file: Path) 
     assert REMARK not in done.stderr
 
 
-@pytest.mark.parametrize(("model", "labels"), [("fitted", ["smile", "correctness"]), ("unfitted", ["smile"])])
+@pytest.mark.parametrize(("model", "labels"), [("fitted", ["correctness", "smile"]), ("unfitted", ["smile"])])
 def test_figures_beside_labels_have_the_same_default(
     command: Command, tmp_path: Path, model: str, labels: list[str]
 ) -> None:

@@ -59,7 +59,7 @@ def test_all_leaves_out_what_the_encoder_cannot_compute(command: Command, tmp_pa
             ],
         ),
     )
-    assert labels_of(command, file, "all", server) == ["smile", "sbert", "correctness"]
+    assert labels_of(command, file, "all", server) == ["correctness", "smile", "sbert"]
     for model in ("bare", "bare@" + "1" * 12):
         done = command("score", file, "--metrics", "all", "--model", model, stub=server)
         assert (done.exit_code, list(read_rows(done.stdout)[0]["scores"])) == (0, ["smile", "sbert"])

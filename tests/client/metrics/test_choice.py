@@ -94,7 +94,7 @@ def test_nan_is_left_to_the_server() -> None:
     ("line", "part"),
     [
         ("", "is not a metric"),
-        ("cosine?model=a", "'cosine?model=a': unknown metric 'cosine': use one of smile, sbert"),
+        ("cosine?model=a", "'cosine?model=a': unknown metric 'cosine': use one of correctness, smile, sbert"),
         ("smile:quick", "no preset 'quick': use one of v1"),
         ("sbert:v1", "has no presets"),
         ("smile/x", "is not a metric"),
@@ -123,7 +123,7 @@ def test_refusals_say_what_is_wrong(line: str, part: str) -> None:
 
 
 def test_an_unknown_name_stands_once_in_the_message() -> None:
-    with pytest.raises(InvalidRequest, match=r"^unknown metric 'cosine': use one of smile, sbert"):
+    with pytest.raises(InvalidRequest, match=r"^unknown metric 'cosine': use one of correctness, smile, sbert"):
         parse_metric_line("cosine")
 
 

@@ -87,7 +87,7 @@ def test_a_choice_of_a_later_version_is_refused_where_a_message_is_read() -> Non
     spec = types_pb2.MetricSpec(cider=types_pb2.CiderParameters(corpus=77))  # type: ignore[arg-type]
     with pytest.raises(InvalidRequest, match="cider: corpus is 77"):
         metric_of(spec)
-    with pytest.raises(InvalidRequest, match="no known metric: use one of smile"):
+    with pytest.raises(InvalidRequest, match="no known metric: use one of correctness, smile"):
         metric_of(types_pb2.MetricSpec())
 
 

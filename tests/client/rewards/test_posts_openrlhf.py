@@ -22,7 +22,7 @@ async def test_the_reward_of_one_sample(scorer: RewardScorer) -> None:
     reply = await answer_openrlhf(scorer, post("a cat<|im_end|>\n"))
     assert (reply.status, reply.body["rewards"], reply.body["scores"]) == (200, [1.0], [1.0])
     assert reply.body["extra_logs"] == {"gradewire_scored": [1.0]}
-    assert reply.body["gradewire"][0]["gradewire_line"] == "smile/1"
+    assert reply.body["gradewire"][0]["gradewire_line"] == "correctness/1"
 
 
 async def test_a_prompt_that_decoding_changed_is_told_by_its_template(scorer: RewardScorer) -> None:

@@ -25,7 +25,7 @@ async def test_a_response_is_scored_as_verl_calls_for_it(small_server: SmallServ
         **settings(small_server),
     )
     await verl_scorer(settings(small_server)).aclose()
-    assert (result["score"], result["gradewire_status"], result["gradewire_line"]) == (1.0, "OK", "smile/1")
+    assert (result["score"], result["gradewire_status"], result["gradewire_line"]) == (1.0, "OK", "correctness/1")
 
 
 async def test_a_response_without_an_answer_is_nan_and_no_zero(small_server: SmallServer) -> None:

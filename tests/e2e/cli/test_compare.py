@@ -75,6 +75,32 @@ def test_answers_that_quote_the_reference_win_over_others(tmp_path: Path, enviro
     finish(failing, code=4)
 
 
+def test_the_gate_of_the_guide_fails_on_denied_answers(tmp_path: Path, environment: Mapping[str, str]) -> None:
+    words = ("copper", "Lisbon", "a violin", "1969", "photosynthesis", "the heart", "Mars", "seven", "snow", "chess")
+    right = [
+        {
+            "id": f"{word} {turn}",
+            "question": f"What is hidden in box {turn} of the {word} series?",
+            "references": [word],
+            "prediction": f"It is {word}.",
+        }
+        for word in words
+        for turn in range(3)
+    ]
+    denied = [
+        row | ({"prediction": f"It is not {row['references'][0]}."} if n % 2 else {}) for n, row in enumerate(right)
+    ]
+    base, again, new = (tmp_path / f"{name}.jsonl" for name in ("base", "again", "new"))
+    for path, rows in ((base, right), (again, right), (new, denied)):
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    gate = ("--fail-if", "correctness.mean.high < -0.01")
+    finish(start(environment, base, again, *gate))
+    failing = start(environment, base, new, *gate)
+    _, said = failing.communicate(timeout=WAIT_S)
+    assert failing.returncode == 4, said
+    assert "--fail-if 'correctness.mean.high < -0.01' is true for new: the value is -0." in said
+
+
 @pytest.mark.hostile
 def test_kill_9_and_resume_end_as_a_straight_run(tmp_path: Path, environment: Mapping[str, str]) -> None:
     rows = [

@@ -1,5 +1,6 @@
 """What users fitted stays with a model for as long as it is the same model."""
 
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -11,9 +12,11 @@ from tests.support.engines.calibrations import SMILE, calibration
 from tests.support.models.tiny_models import Package
 
 from gradewire_models.build.fitted import (
+    REPLACED_FILE,
     carry_calibrations,
     forget_calibrations,
     removable_calibrations,
+    restorable_calibrations,
     store_calibration,
 )
 from gradewire_models.build.install import build_model
@@ -52,9 +55,36 @@ def test_it_is_stored_told_and_forgotten_and_nothing_else_changes(directory: Pat
     told = CliRunner().invoke(models, ["list", "--model-repository", str(directory.parent)]).output
     assert "fitted for smile/1 (preset=v1,synthetic=none): threshold 0.7" in told
     assert forget_calibrations(directory.parent, NAME, "sbert") == (other,)
-    assert [each.metric for each in forget_calibrations(directory.parent, NAME)] == ["smile"]
+    # What a fit had replaced comes back, once.
+    assert restorable_calibrations(directory.parent, NAME) == (fitted,)
+    assert forget_calibrations(directory.parent, NAME) == (replace(fitted, threshold=0.7),)
+    assert load_built(directory.parent, NAME).calibrations == (fitted,)
+    assert restorable_calibrations(directory.parent, NAME) == ()
+    assert forget_calibrations(directory.parent, NAME) == (fitted,)
     assert path.read_text() == before
+    assert not (directory / REPLACED_FILE).exists()
     assert forget_calibrations(directory.parent, NAME) == ()
+
+
+def test_storing_the_same_fit_again_replaces_nothing(directory: Path) -> None:
+    fitted = users(directory)
+    for _ in range(2):
+        store_calibration(directory.parent, NAME, fitted)
+    assert not (directory / REPLACED_FILE).exists()
+
+
+def test_a_replaced_fit_outlives_a_build_of_the_same_model_and_no_other(directory: Path, tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    shutil.copytree(directory, made)
+    store_calibration(directory.parent, NAME, users(directory))
+    store_calibration(directory.parent, NAME, users(directory, threshold=0.7))
+    carry_calibrations(directory, made)
+    assert (made / REPLACED_FILE).read_text() == (directory / REPLACED_FILE).read_text()
+    (made / REPLACED_FILE).unlink()
+    config = made / "config.pbtxt"
+    config.write_text(config.read_text().replace(load_built(directory.parent, NAME).digest, "0" * 64))
+    carry_calibrations(directory, made)
+    assert not (made / REPLACED_FILE).exists()
 
 
 def test_a_description_without_fits_to_remove_stays_as_it_is(directory: Path) -> None:

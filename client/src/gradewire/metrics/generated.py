@@ -77,6 +77,38 @@ AutoJudge = Literal["lave", "judge_verdict", "judge_grade", "judge_similarity"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Correctness(Metric):
+    """Probability that the answer is right, computed from SMILE's terms and text features with a fit on labelled
+    answers.
+
+    The fit comes from the catalog or from `gradewire calibrate`. UNCERTAIN marks unreliable verdicts. Range: 0 to 1.
+
+    Attributes:
+        model: Encoder: a name from the model list. NAME@DIGEST (8 or more hex digits) requires exact weights. At most
+            256 bytes. The encoder must have a fit. Allowed: a built encoder; empty for the default encoder.
+        confidence: Confidence of verdicts without UNCERTAIN. On rows like the fit's, the share of right answers that
+            are called wrong without this warning is about 1 minus the confidence. The share of wrong answers that are
+            called right is about the same (measurements: docs/research/correctness.md). Allowed: 0.5 to below 1.
+            Default: 0.9.
+        features_only: Compute only the features, to make a fit from them. The score is SMILE's (v1), and there is no
+            verdict. Default: false.
+        fit: Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
+            Allowed: 8 or more hex digits; empty for the model's fit.
+        grader: Grader: a name from the model list, or NAME@DIGEST. The grader's logit becomes an additional feature:
+            scoring takes longer, and fewer answers that differ in one place from a right one are called right. The
+            encoder needs a fit made with this grader. Allowed: a built grader, NAME or NAME@DIGEST; none for no grader;
+            empty for the usual grader of the encoder's fits.
+    """
+
+    name: ClassVar[Literal["correctness"]] = "correctness"
+    model: str | None = None
+    confidence: float | None = None
+    features_only: bool | None = None
+    fit: str | None = None
+    grader: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Smile(Metric):
     """SMILE: sentence similarity, best keyword window and exact words in one score.
 
@@ -404,38 +436,6 @@ class Cider(Metric):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Correctness(Metric):
-    """Probability that the answer is right, computed from SMILE's terms and text features with a fit on labelled
-    answers.
-
-    The fit comes from the catalog or from `gradewire calibrate`. UNCERTAIN marks unreliable verdicts. Range: 0 to 1.
-
-    Attributes:
-        model: Encoder: a name from the model list. NAME@DIGEST (8 or more hex digits) requires exact weights. At most
-            256 bytes. The encoder must have a fit. Allowed: a built encoder; empty for the default encoder.
-        confidence: Confidence of verdicts without UNCERTAIN. On rows like the fit's, the share of right answers that
-            are called wrong without this warning is about 1 minus the confidence. The share of wrong answers that are
-            called right is about the same (measurements: docs/research/correctness.md). Allowed: 0.5 to below 1.
-            Default: 0.9.
-        features_only: Compute only the features, to make a fit from them. The score is SMILE's (v1), and there is no
-            verdict. Default: false.
-        fit: Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
-            Allowed: 8 or more hex digits; empty for the model's fit.
-        grader: Grader: a name from the model list, or NAME@DIGEST. The grader's logit becomes an additional feature:
-            scoring takes longer, and fewer answers that differ in one place from a right one are called right. The
-            encoder needs a fit made with this grader. Allowed: a built grader, NAME or NAME@DIGEST; none for no grader;
-            empty for the usual grader of the encoder's fits.
-    """
-
-    name: ClassVar[Literal["correctness"]] = "correctness"
-    model: str | None = None
-    confidence: float | None = None
-    features_only: bool | None = None
-    fit: str | None = None
-    grader: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Grader(Metric):
     """Probability that the answer is right, from a model that reads the question, a reference and the answer together.
 
@@ -672,6 +672,7 @@ class Compare(Metric):
 
 
 METRICS: tuple[type[Metric], ...] = (
+    Correctness,
     Smile,
     Sbert,
     Sfve,
@@ -688,7 +689,6 @@ METRICS: tuple[type[Metric], ...] = (
     Bleu,
     Meteor,
     Cider,
-    Correctness,
     Grader,
     Lave,
     JudgeGrade,

@@ -3,7 +3,7 @@ r"""Rewards for reinforcement learning: scores of completions. A failure never s
 ```python
 from gradewire.rewards import RewardSample, RewardScorer
 
-with RewardScorer("127.0.0.1:50051", "smile") as scorer:
+with RewardScorer("127.0.0.1:50051", "correctness") as scorer:
     reward = scorer.score_one(RewardSample(r"… so it is \\boxed{a cat}.", ["a cat"]))
     print(reward.value, reward.status, reward.line)
 ```

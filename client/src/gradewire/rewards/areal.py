@@ -6,7 +6,7 @@ RewardExcluded, so that AReaL rejects the trajectory.
 
 ```python
 workflow = RLVRWorkflow(reward_fn=reward_fn, …)  # AReaL would wrap a name again in each episode
-use_in(workflow, metric="smile")
+use_in(workflow, metric="correctness")
 ```
 """
 

@@ -73,7 +73,7 @@ def _settings_of_environment() -> dict[str, Any]:
     except ValueError as error:
         raise InvalidRequest(f"{_SETTINGS} is not JSON ({error}): {written[:80]!r}") from None
     if not isinstance(settings, dict):
-        raise InvalidRequest(f'{_SETTINGS} is a {type(settings).__name__}: give an object, {{"metric": "smile"}}')
+        raise InvalidRequest(f'{_SETTINGS} is a {type(settings).__name__}: give an object, {{"metric": "correctness"}}')
     return settings
 
 

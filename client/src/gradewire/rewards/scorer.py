@@ -89,7 +89,7 @@ class RewardScorer:
     Args:
         server: HOST:PORT of the server, an `Endpoint` (for a token or TLS), or a transport (such as
             `gradewire.testing.StubTransport`).
-        metric: One metric: a name (`"smile"`, `"value_match"`), an identifier or an object.
+        metric: One metric: a name (`"correctness"`, `"value_match"`), an identifier or an object.
         reads: The value that becomes the reward: "score" for the metric's score, or "correct" for its verdict (1.0 or
             0.0).
         extraction: Where to find the final answer; see `extract_answer`.
@@ -105,7 +105,7 @@ class RewardScorer:
     def __init__(  # noqa: PLR0913 - all optional and named
         self,
         server: str | Endpoint | Transport = "127.0.0.1:50051",
-        metric: MetricsLike = "smile",
+        metric: MetricsLike = "correctness",
         *,
         reads: Literal["score", "correct"] = "score",
         extraction: Extraction | Extractor = "auto",

@@ -4,7 +4,7 @@
 from gradewire.rewards import RewardScorer
 from gradewire.rewards.trl import TrlReward
 
-trainer = GRPOTrainer(model, reward_funcs=TrlReward(RewardScorer("127.0.0.1:50051", "smile")), …)
+trainer = GRPOTrainer(model, reward_funcs=TrlReward(RewardScorer("127.0.0.1:50051", "correctness")), …)
 ```
 
 TRL treats a reward of None as NaN. The sample then does not count in its group's mean and gets an advantage of 0.

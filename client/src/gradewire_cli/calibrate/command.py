@@ -1,5 +1,6 @@
 """The command `gradewire calibrate`."""
 
+import importlib.util
 import math
 from collections import Counter
 from collections.abc import Mapping
@@ -14,14 +15,13 @@ from gradewire.metrics.base import Metric
 from gradewire.metrics.choice import parse_metric_line
 from gradewire.transport import Transport
 from gradewire_cli.calibrate.cascade import cascade_metrics, cascade_values, fitted_cascade, scored_cascade
-from gradewire_cli.calibrate.fits import Split, fitted_level, fitted_probability, fitted_threshold, fitted_weight
+from gradewire_cli.calibrate.fits import Gain, Split, fitted_level, fitted_probability, fitted_threshold, fitted_weight
 from gradewire_cli.calibrate.output import (
     ENOUGH_FOR_A_LEVEL,
     cascade_tables,
     cascade_warnings,
     fit_lines,
     fit_table,
-    gain_lines,
     judge_line,
     level_lines,
     level_table,
@@ -36,12 +36,13 @@ from gradewire_cli.options.common import choice_option
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.help import command, option, stacked
 from gradewire_cli.options.metrics import MetricOptions
-from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors
+from gradewire_cli.problems import InputError, exit_on_interrupt, fail, one_line_errors, tell
 from gradewire_cli.results.tables import json_option, show_tables
 from gradewire_cli.rows.input_file import column_options
 from gradewire_cli.scoring.labelled_rows import LabelledRows
 from gradewire_cli.scoring.labelled_run import LabelledRun, labelled_options, labelled_run_of
 from gradewire_cli.scoring.plan import grader_of
+from gradewire_proto.exit_codes import MEANINGS, ExitCode
 from gradewire_stats.calibration.cascade import DELTA
 from gradewire_stats.calibration.labelled_rows import FittedFeature, Half, question_keys
 from gradewire_stats.calibration.thresholds import Objective, WeightObjective
@@ -69,6 +70,7 @@ calibrate_options = stacked(
     labelled_options(resamples=RESAMPLES),
     json_option,
     option("--dry-run", is_flag=True),
+    option("--force", is_flag=True),
     option("--show", is_flag=True),
     option("--undo", is_flag=True),
     option("--model-repository", "models_dir", type=click.Path(file_okay=False, path_type=Path)),
@@ -104,12 +106,12 @@ class CalibrateRun:
             labelled, after = self._score(transport, replace(self.metric, **values))
         fit = fitted_threshold(before, after, self.options["objective"], self.run.draws)
         in_words = f"threshold {fit.threshold:g}" + ("" if weight is None else f", sentence_weight {weight:g}")
-        show_tables(
-            [fit_table(fit)],
-            fit_lines(in_words, before, after),
-            [*warning_lines(after, labelled), *gain_lines(fit)],
-        )
+        show_tables([fit_table(fit)], fit_lines(in_words, before, after), list(warning_lines(after, labelled)))
         scored = parse_metric_line(after.fitted.line)
+        if not self.options["dry_run"]:
+            # A model that is not built here is the first thing to tell.
+            built_model(self.options["models_dir"], str(getattr(scored, "model", "")))
+        self._refuse_unless_better(fit.gain(self.options["objective"]))
         values = {
             "parameters": line_parameters(scored),
             "threshold": fit.threshold,
@@ -135,9 +137,16 @@ class CalibrateRun:
         known = server_module("gradewire_cli.server_fits")
         features = [FittedFeature(*each) for each in known.correctness_features(grader)]
         shape = known.correctness_shape()
-        fit = fitted_probability(scored, features, shape, provenance, self.run.draws)
+        with one_line_errors():
+            stored = known.stored_fit(self.options["models_dir"], name, grader)
+        form = None if stored is None else stored[1]
+        fit = fitted_probability(scored, features, shape, provenance, form, self.run.draws)
         warnings = [*warning_lines(scored, labelled), *(f"warning: {each}" for each in fit.result.warnings)]
-        show_tables(probability_tables(fit), fit_lines("a probability", scored, scored), warnings)
+        before = "smile" if stored is None else f"fit {stored[0]}"
+        if form is not None and form.get("rows", {}).get("sha256") == rows.sha256:
+            warnings.append(f"warning: {before} was made from these rows, so its values here are too good")
+        show_tables(probability_tables(fit, before), fit_lines("a probability", scored, scored), warnings)
+        self._refuse_unless_better(fit.gain)
         figures = {f"{each}_held_out": value for each, value in fit.result.quality.items() if math.isfinite(value)}
         values = {"figures": tuple(figures.items()), **({"parameters": (("grader", grader),)} if grader else {})}
         store_fit(self.options, self.run.source.short_name, rows, values, fit.result.fit)
@@ -150,6 +159,7 @@ class CalibrateRun:
         fit = fitted_level(scored, start.form, features, known.correctness_shape(), self.run.draws)
         warnings = warning_lines(scored, labelled, enough=ENOUGH_FOR_A_LEVEL)
         show_tables([level_table(fit)], level_lines(fit, start.fit, scored, start.replaced), list(warnings))
+        self._refuse_unless_better(fit.gain)
         provenance = {**asdict(fit.level), "fit": start.fit, "rows": self._described(rows), "date": today()}
         stored = {**fit.form, "figures": dict(fit.figures), known.LEVEL: provenance}
         values = {
@@ -158,6 +168,19 @@ class CalibrateRun:
         }
         source = f"{self.run.source.short_name} ({level_words(fit.level)}, of fit {start.fit})"
         store_fit(self.options, source, rows, values, stored)
+
+    def _refuse_unless_better(self, gain: Gain | None) -> None:
+        """Exit with code 5 if the new fit is not better than the one that it would replace, unless --force is given."""
+        if gain is None or gain.is_better:
+            return
+        said = f"the new fit is not better than the one that it would replace ({gain.statistic} {gain.text})"
+        if self.options["force"]:
+            tell([f"warning: {said}"])
+            return
+        if self.options["dry_run"]:
+            tell([f"{said}. Without --dry-run, it would be refused"])
+            return
+        fail(InputError(f"{said}, so it was not stored. Use --force to store it anyway"), ExitCode.NOT_BETTER)
 
     def _model_to_score(self, transport: Transport | None) -> str:
         """Return the encoder's name, or "" if only scores or a server know it."""
@@ -229,7 +252,7 @@ def calibrate_run_of(options: Mapping[str, Any], metric: Metric) -> LabelledRun:
     return replace(run, source=with_sources(run.source, options["source"]))
 
 
-@command("calibrate")
+@command("calibrate", not_better=MEANINGS[ExitCode.NOT_BETTER])
 @calibrate_options
 @click.pass_context
 def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
@@ -240,8 +263,9 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
     rows. For auto, it fits how confident exact_match
     and correctness must be, and when asking a judge pays off.
 
-    The command shows the quality of the verdicts before and after, on questions that were not used for the fit. Then it
-    writes the fit, the rows' digest and the date into the model's description.
+    The command shows the quality of the verdicts of the present fit and of the new one, on questions that were not used
+    for the new fit. If the new fit is better, the command writes it with the rows' digest and the date into the model's
+    description. Otherwise, the command exits with code 5. --undo brings back the fit that was replaced.
     """
     if options["show"] or options["undo"]:
         named = ctx.get_parameter_source("metric") is click.core.ParameterSource.COMMANDLINE
@@ -256,10 +280,21 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
         raise click.UsageError(
             f"--level works only with --metric {CORRECTNESS}, because {metric.name} has no probability"
         )
+    _check_packages(metric)
     run = calibrate_run_of(options, metric)
     run.check_outputs([("--json", options["json_path"])])
     with exit_on_interrupt(lambda: "interrupted; nothing was stored"):
         CalibrateRun(run, metric, options).fit(ctx.obj)
+
+
+def _check_packages(metric: Metric) -> None:
+    """Raise InputError if a package that the fit needs is missing, before any row is scored."""
+    needed = ("scipy", "sklearn") if metric.name == CORRECTNESS else ("scipy",)
+    if missing := [name for name in needed if importlib.util.find_spec(name) is None]:
+        raise InputError(
+            f"fitting {metric.name} needs {' and '.join(missing)}, which is not installed. "
+            "Run: pip install 'gradewire[calibrate]'"
+        )
 
 
 def _metric(line: str) -> Metric:

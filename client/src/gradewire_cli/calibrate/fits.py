@@ -11,6 +11,7 @@ import numpy as np
 from gradewire_cli.problems import InputError
 from gradewire_stats.agreement.report import AgreementReport, agreement
 from gradewire_stats.agreement.rows import RIGHT_FROM, JudgedRows
+from gradewire_stats.bootstrap import question_clusters, strata_of
 from gradewire_stats.calibration import evaluate_fit
 from gradewire_stats.calibration.fit_correctness import fit_correctness
 from gradewire_stats.calibration.labelled_rows import InputKinds, checked, question_keys
@@ -23,6 +24,7 @@ from gradewire_stats.calibration.thresholds import (
     fit_weight,
     held_out_verdicts,
 )
+from gradewire_stats.comparison.groups import GroupedRows, compare_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from gradewire_cli.calibrate.rows import LabelledScores
     from gradewire_cli.scoring.labelled_run import Draws
     from gradewire_stats.agreement.statistics import Statistic
+    from gradewire_stats.bootstrap import Difference
     from gradewire_stats.calibration.fit_correctness import CorrectnessFitResult
     from gradewire_stats.calibration.labelled_rows import FittedFeature
     from gradewire_stats.calibration.thresholds import Objective, WeightObjective
@@ -55,6 +58,21 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """The gain of a new fit over the fit that it would replace, on questions outside the new fit.
+
+    Attributes:
+        statistic: What was compared, in words.
+        text: The difference with its interval.
+        is_better: True if the rows prove that the new fit is better.
+    """
+
+    statistic: str
+    text: str
+    is_better: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdFit:
     """A fitted threshold, with statistics before and after the fit.
 
@@ -67,6 +85,19 @@ class ThresholdFit:
     report: AgreementReport
     balanced: Mapping[str, float]
     measured_on: str
+
+    def gain(self, objective: Objective) -> Gain | None:
+        """Return the gain in the objective, or None if there were no verdicts before. Needs an interval above 0.
+
+        A gain in balanced accuracy has no interval, so any gain is enough.
+        """
+        if math.isnan(self.balanced[BEFORE]):
+            return None
+        if objective == "balanced_accuracy":
+            apart = self.balanced[AFTER] - self.balanced[BEFORE]
+            return Gain(statistic="balanced accuracy", text=f"{apart:+.4f}", is_better=apart > 0)
+        found = {each.statistic: each.all_rows for each in self.report.comparisons}[objective]
+        return Gain(statistic=objective, text=difference_text(found), is_better=found.low > 0)
 
     @property
     def values(self) -> dict[str, float]:
@@ -151,27 +182,39 @@ class ProbabilityFit:
 
     Attributes:
         result: The fit to store with a model, its held-out statistics, and warnings.
-        report: Statistics of SMILE (`BEFORE`) and the probability (`AFTER`) on the held-out half of the questions, or
-            None without --fit-half.
-        other_values: Calibration error and Brier score on the held-out half of the questions, by name.
+        report: Statistics of the stored fit, or of SMILE without one (`BEFORE`), and of the new fit (`AFTER`), on
+            questions outside the new fit.
+        other_values: Calibration error and Brier score, before (NaN for SMILE) and after, by name.
+        brier: The new fit's Brier score minus the stored fit's, or None without a stored fit.
     """
 
     result: CorrectnessFitResult
-    report: AgreementReport | None
-    other_values: Mapping[str, float]
+    report: AgreementReport
+    measured_on: str
+    other_values: Mapping[str, tuple[float, float]]
+    brier: Difference | None
+
+    @property
+    def gain(self) -> Gain | None:
+        """The gain over the stored fit, or None without one. A lower Brier score is better."""
+        if self.brier is None:
+            return None
+        return Gain(statistic="Brier score", text=difference_text(self.brier), is_better=self.brier.high < 0)
 
 
-def fitted_probability(
+def fitted_probability(  # noqa: PLR0913, PLR0917 - the rows, the features, the stored fit and the draws
     split: Split,
     features: Sequence[FittedFeature],
     shape: Sequence[str],
     provenance: Mapping[str, Any],
+    stored: Mapping[str, Any] | None,
     draws: Draws,
 ) -> ProbabilityFit:
-    """Fit a probability to the rows' features. With --fit-half, measure the fit on the other half of the questions.
+    """Fit a probability to the rows' features, and compare it with the stored fit, or with SMILE without one.
 
-    `features` are in the metric's order, and `shape` names the features that determine a row's input kind. The fit
-    contains `provenance`.
+    With --fit-half, the rows to measure on are the other half of the questions. Otherwise each row is read by a fit on
+    other questions. `features` are in the metric's order, and `shape` names the features that determine a row's input
+    kind. The fit contains `provenance`.
 
     Raises:
         InputError: The scores lack features, the rows do not allow a fit, or scikit-learn is not installed.
@@ -193,22 +236,60 @@ def fitted_probability(
         raise InputError(f"fitting a probability needs {missing}. Run: pip install 'gradewire[calibrate]'") from error
     except ValueError as error:
         raise InputError(str(error)) from error
-    report, further = None, dict[str, float]()
+    measured, after = rows, found.held_out
+    measured_on = f"the same rows, each by a fit on other questions ({FOLDS} folds)"
     if split.held_out is not None:
-        report, further = _measured(found.fit, split.held_out, shape, draws)
-    return ProbabilityFit(result=found, report=report, other_values=further)
+        measured, measured_on = split.held_out, "the other half of the questions"
+        after = _probabilities(found.fit, measured, names, shape)
+    before = measured.values("smile") if stored is None else _probabilities(stored, measured, names, shape)
+    cut = _SMILE_CUT if stored is None else RIGHT_FROM
+    found_scores = {BEFORE: before, AFTER: after}
+    verdicts = {BEFORE: (before >= cut).astype(np.float64), AFTER: (after >= RIGHT_FROM).astype(np.float64)}
+    right = measured.right
+    return ProbabilityFit(
+        result=found,
+        report=compared(measured, found_scores, verdicts, draws),
+        measured_on=measured_on,
+        other_values={
+            name: (math.nan if stored is None else of(before, right), of(after, right))
+            for name, of in (("ECE", calibration_error), ("Brier", brier_score))
+        },
+        brier=None if stored is None else _brier_difference(measured, before, after, draws),
+    )
 
 
-def _measured(
-    fit: Mapping[str, Any], rows: LabelledScores, shape: Sequence[str], draws: Draws
-) -> tuple[AgreementReport, dict[str, float]]:
-    names = [feature["name"] for feature in fit["features"]]
-    values = _values(rows.results, (*names, *shape))
-    probabilities = evaluate_fit.probabilities(fit, values[:, : len(names)], values[:, len(names) :])
-    scores = {BEFORE: rows.values("smile"), AFTER: probabilities}
-    verdicts = {name: (scores[name] >= cut).astype(np.float64) for name, cut in ((BEFORE, _SMILE_CUT), (AFTER, 0.5))}
-    figures = {"ECE": calibration_error(probabilities, rows.right), "Brier": brier_score(probabilities, rows.right)}
-    return compared(rows, scores, verdicts, draws), figures
+def _probabilities(
+    fit: Mapping[str, Any], rows: LabelledScores, known: Sequence[str], shape: Sequence[str]
+) -> NDArray[np.float64]:
+    columns = (*known, *shape)
+    values = _values(rows.results, columns)
+    used = values[:, [columns.index(feature["name"]) for feature in fit["features"]]]
+    distance = fit.get("distance")
+    named = () if distance is None else distance["shape"]
+    return evaluate_fit.probabilities(fit, used, values[:, [columns.index(name) for name in named]])
+
+
+def _brier_difference(
+    rows: LabelledScores, before: NDArray[np.float64], after: NDArray[np.float64], draws: Draws
+) -> Difference:
+    errors = [(found - rows.right) ** 2 for found in (before, after)]
+    questions = question_clusters(rows.datasets, rows.question_keys)
+    grouped = GroupedRows(
+        {"Brier": np.concatenate(errors)},
+        np.repeat(np.arange(2), len(before)).astype(np.intp),
+        [(BEFORE,), (AFTER,)],
+        np.tile(questions, 2),
+        strata_of(rows.datasets, questions),
+    )
+    paired = compare_groups(grouped, by_row=True, **draws)["Brier"][1].paired
+    assert paired is not None  # noqa: S101 - both groups have all rows
+    return paired.mean
+
+
+def difference_text(found: Difference) -> str:
+    """Return a difference and its interval, e.g. "+0.0123 [+0.0010, +0.0240]"."""
+    bounds = "too few questions for an interval" if math.isnan(found.low) else f"{found.low:+.4f}, {found.high:+.4f}"
+    return f"{found.value:+.4f} [{bounds}]"
 
 
 ROWS_PER_BIN = 10
@@ -223,6 +304,7 @@ class LevelFit:
         form: The levelled fit to store with a model.
         report: Statistics of `BEFORE` and `AFTER` on the measured rows.
         other_values: Further statistics, before and after, by name.
+        brier: The Brier score after minus before.
         figures: All statistics to store, by name.
     """
 
@@ -231,13 +313,14 @@ class LevelFit:
     report: AgreementReport
     measured_on: str
     other_values: Mapping[str, tuple[float, float]]
+    brier: Difference
     figures: Mapping[str, float]
 
     @property
-    def improves(self) -> bool:
-        """True if the mean squared error of the probabilities is lower after than before."""
+    def gain(self) -> Gain:
+        """The gain over the fit without the level. A lower Brier score is enough, because few rows prove little."""
         before, after = self.other_values["Brier"]
-        return after < before
+        return Gain(statistic="Brier score", text=difference_text(self.brier), is_better=after < before)
 
 
 def fitted_level(
@@ -287,6 +370,7 @@ def fitted_level(
         report=report,
         measured_on=measured_on,
         other_values=other_values,
+        brier=_brier_difference(split.measured, before, after, draws),
         figures={
             f"{name}_{when}": round(value, 6)
             for name, values in named.items()

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gradewire_cli.calibrate.fits import AFTER, BEFORE, LevelFit, ProbabilityFit, Split, ThresholdFit
+from gradewire_cli.calibrate.fits import AFTER, BEFORE, LevelFit, ProbabilityFit, Split, ThresholdFit, difference_text
 from gradewire_cli.results.tables import TITLES, Table, Value, differing, estimated, number
 from gradewire_stats.calibration.quality import COVERAGES, TransferStatistics
 
@@ -32,8 +32,8 @@ def fit_table(fit: ThresholdFit) -> Table:
     return replace(table, rows=[table.rows[0], balanced, *table.rows[1:]])
 
 
-def probability_tables(fit: ProbabilityFit) -> Iterator[Table]:
-    """Yield tables of a probability's statistics: on held-out rows, by source, and compared with SMILE."""
+def probability_tables(fit: ProbabilityFit, before: str) -> Iterator[Table]:
+    """Yield tables of a probability's statistics: on held-out rows, by source, and compared with `before`."""
     yield Table(
         "Held out by question",
         ["", "probability"],
@@ -47,10 +47,14 @@ def probability_tables(fit: ProbabilityFit) -> Iterator[Table]:
             + ["UNCERTAIN", "accuracy of certain verdicts", "UNCERTAIN share of wrong verdicts"],
             [[each.source, str(each.rows), *map(number, _transfer_numbers(each))] for each in fit.result.transfer],
         )
-    if fit.report is not None:
-        table = _table(fit.report, "the other half of the questions", ("smile", "probability"))
-        rest = [[name, "", number(value), ""] for name, value in fit.other_values.items()]
-        yield replace(table, rows=[*table.rows, *rest])
+    table = _table(fit.report, fit.measured_on, (before, "new fit"))
+    rest = [
+        [name, *(number(value) if math.isfinite(value) else "" for value in values), ""]
+        for name, values in fit.other_values.items()
+    ]
+    if fit.brier is not None:
+        rest[-1][-1] = difference_text(fit.brier)
+    yield replace(table, rows=[*table.rows, *rest])
 
 
 def level_table(fit: LevelFit) -> Table:
@@ -69,8 +73,6 @@ def level_lines(fit: LevelFit, fit_id: str, rows: Split, replaced: Mapping[str, 
             f"{replaced['slope']:.3f}, {replaced['rows']['count']} rows). Both start from fit {fit_id}, so rows of the "
             f'old level count only if you give them again. "{BEFORE}" is fit {fit_id} without a level'
         )
-    if not fit.improves:
-        yield "the level does not improve the probabilities of these rows, so leave the fit unchanged"
 
 
 def level_words(level: Level) -> str:
@@ -106,13 +108,6 @@ def fit_lines(fitted: str, before: Split, after: Split) -> Iterator[str]:
     yield f"before: {before.fitted.line}"
     if after.fitted.line != before.fitted.line:
         yield f"after: {after.fitted.line}"
-
-
-def gain_lines(fit: ThresholdFit) -> Iterator[str]:
-    """Yield a note if the rows do not prove that the verdicts improve."""
-    gain = {found.statistic: found.all_rows for found in fit.report.comparisons}["accuracy"]
-    if gain.low <= 0 <= gain.high:
-        yield "the interval of the accuracy gain contains 0, so these rows do not prove that the verdicts improve"
 
 
 def warning_lines(after: Split, labelled: LabelledRows, *, enough: int = FEW_ROWS) -> Iterator[str]:

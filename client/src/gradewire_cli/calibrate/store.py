@@ -89,15 +89,17 @@ def store_fit(
 def show_or_undo(options: Mapping[str, Any], metric: str) -> None:
     """Print the fits stored with a model. With --undo, first remove users' fits for `metric` ("" means all metrics).
 
-    With --undo and --dry-run, only show the fits that would be removed.
+    A fit that a removed fit had replaced applies again. With --undo and --dry-run, only show what would change.
     """
     fits, model = server_module("gradewire_cli.server_fits"), (options["model"] or "").partition("@")[0]
     with one_line_errors():
         if options["undo"]:
             dry_run = options["dry_run"]
             gone = fits.forget_fitted(options["models_dir"], model, metric, dry_run=dry_run)
-            said = "would be removed without --dry-run" if dry_run else "removed"
-            click.echo("\n".join(f"{said}: {line}" for line in gone) or "there was no fit of yours to remove")
+            form = "would be {} without --dry-run" if dry_run else "{}"
+            lines = [f"{form.format('removed')}: {line}" for line in gone.removed]
+            lines += [f"{form.format('restored')}: {line}" for line in gone.restored]
+            click.echo("\n".join(lines) or "there was no fit of yours to remove")
         name, lines = fits.fitted_for(options["models_dir"], model)
     click.echo(name)
     for line in lines or ["no fit is stored"]:

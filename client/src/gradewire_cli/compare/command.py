@@ -12,7 +12,13 @@ import click
 from gradewire.errors import InvalidRequest
 from gradewire.metrics import Compare
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
-from gradewire_cli.compare.conditions import VALUE_NAMES, check_conditions, parse_conditions, parts_only
+from gradewire_cli.compare.conditions import (
+    VALUE_NAMES,
+    check_conditions,
+    incomplete_sides,
+    parse_conditions,
+    parse_share,
+)
 from gradewire_cli.compare.earlier_outputs import are_outputs
 from gradewire_cli.compare.output import all_tables, comparison_pages, headline_tables, value_notes
 from gradewire_cli.compare.result import Drawing, document_of
@@ -65,6 +71,7 @@ compare_options = stacked(
     choice_option("--duplicates", among=DUPLICATES),
     option("--summary", "summaries", type=OUTPUT_FILE, multiple=True),
     option("--fail-if", "conditions", multiple=True, callback=parse_conditions),
+    option("--allow-missing", default="0%", callback=parse_share),
     option("--where", multiple=True),
     option("--group-by", multiple=True),
     option("--changed", type=click.IntRange(min=0), default=5),
@@ -91,8 +98,8 @@ def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> t
 
 @command(
     "compare",
-    values="\n".join(f"  {'  '.join(VALUE_NAMES[begin:end])}" for begin, end in pairwise((0, 6, 12, 18, None))),
-    condition="a condition of --fail-if is true",
+    values="\n".join(f"  {'  '.join(VALUE_NAMES[begin:end])}" for begin, end in pairwise((0, 4, 8, 12, None))),
+    condition="a condition of --fail-if is true, or too many rows are missing",
 )
 @scoring_options
 @compare_options
@@ -107,6 +114,8 @@ def compare_command(ctx: click.Context, /, **options: Any) -> None:
     most, and the differences between the runs' settings.
     """
     check_resume(options, options["out"])
+    if options["allow_missing"] and not options["conditions"]:
+        raise click.UsageError("--allow-missing needs --fail-if. Give both")
     files, source = table_files(options), _source(options)
     check_names(source.paths, options["models"], options["names"])
     stored = are_outputs(source.paths)
@@ -142,12 +151,14 @@ def compare_command(ctx: click.Context, /, **options: Any) -> None:
     further = [FURTHER_TABLES] if len(tables) < len(every) else []
     show_tables(tables, [printable(note) for note in value_notes(found)], further)
     checked = check_conditions(options["conditions"], found)
-    document = document_of(found) | {"conditions": checked}
+    incomplete = incomplete_sides(options["conditions"], found, options["allow_missing"])
+    document = document_of(found) | {"incomplete": incomplete, "conditions": checked}
     write_tables(files, document, list(all_tables(found, characters=_FILE_CHARACTERS)), value_notes(found))
     if options["html"] is not None:
-        write_page(options["html"], comparison_pages(found, source.short_name, checked))
-    failed = [str(each) for each in checked if each.holds]
-    tell(map(printable, [*parts_only(options["conditions"], found), *failed]))
+        write_page(options["html"], comparison_pages(found, source.short_name, incomplete, checked))
+    tell(map(printable, [*incomplete, *(str(each) for each in checked if each.holds)]))
+    if incomplete:
+        ctx.exit(ExitCode.GATE)
     if problems := [str(each) for each in checked if each.problem]:
         raise InputError("; ".join(problems))
     if any(each.holds for each in checked):

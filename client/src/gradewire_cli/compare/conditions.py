@@ -1,4 +1,4 @@
-"""Parse the conditions of --fail-if, and check them for every candidate."""
+"""Parse the conditions of --fail-if, and check them and the candidates' completeness."""
 
 from __future__ import annotations
 
@@ -36,14 +36,10 @@ def _with_bounds(name: str, attribute: str) -> _Values:
     return {f"{name}{suffix}": attrgetter(f"{attribute}.{path}") for suffix, path in paths.items()}
 
 
+# An empty answer counts as a wrong one, so that a candidate cannot pass by answering only easy questions.
 _OF_SCORES: Final[_Values] = {
-    **_with_bounds("mean", "difference"),
-    "p": attrgetter("difference.p_value"),
-    **_with_bounds("mean_empty_as_wrong", "empty_as_wrong.difference"),
-    "mean_empty_as_wrong.p": attrgetter("empty_as_wrong.difference.p_value"),
-    "empty": lambda found: found.empty[1] - found.empty[0],
-    "failed": lambda found: found.failed[1] - found.failed[0],
-    "unscored": lambda found: (found.pairs - found.scored) / found.pairs,
+    **_with_bounds("mean", "empty_as_wrong.difference"),
+    "p": attrgetter("empty_as_wrong.difference.p_value"),
 }
 _OF_VERDICTS: Final[_Values] = {**_with_bounds("share_right", "difference"), "share_right.p": attrgetter("p_value")}
 _OF_OUTCOMES: Final[_Values] = {
@@ -52,9 +48,7 @@ _OF_OUTCOMES: Final[_Values] = {
     **_with_bounds("ties", "tie_share"),
     **_with_bounds("losses", "loss_share"),
 }
-UNMATCHED: Final = "unmatched"
-"""Value name for the share of the baseline's rows that the candidate does not answer."""
-VALUE_NAMES: Final = (*_OF_SCORES, UNMATCHED, *_OF_VERDICTS, *_OF_OUTCOMES)
+VALUE_NAMES: Final = (*_OF_SCORES, *_OF_VERDICTS, *_OF_OUTCOMES)
 """Names of the values in conditions. docs/reference/command.md defines the values."""
 # Match the number last, because a metric identifier may contain = and digits: bleu?max_ngram=2, bge-small-en-v1.5.
 _CONDITION: Final = re.compile(
@@ -126,8 +120,6 @@ def parse_conditions(_: click.Context, __: click.Parameter, values: Sequence[str
 def condition_value(comparison: PairComparison, metric: str, figure: str) -> float:
     """Return a metric's or chooser's value by its name in a condition, or NaN if the value is undefined.
 
-    `figure` must not be `UNMATCHED`.
-
     Raises:
         KeyError: The metric or chooser does not exist.
     """
@@ -136,7 +128,8 @@ def condition_value(comparison: PairComparison, metric: str, figure: str) -> flo
     found = comparison.metrics[metric]
     if figure in _OF_SCORES:
         return _OF_SCORES[figure](found)
-    return math.nan if found.verdicts is None else _OF_VERDICTS[figure](found.verdicts)
+    verdicts = found.empty_as_wrong.verdicts
+    return math.nan if verdicts is None else _OF_VERDICTS[figure](verdicts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +162,7 @@ def check_conditions(conditions: Sequence[Condition], result: CompareResult) -> 
 
 def _checked(condition: Condition, side: SideComparison, chooser: str) -> CheckedCondition:
     label, figure = condition.label(list(side.overall.metrics), chooser), condition.value_name
-    value = side.unmatched if figure == UNMATCHED else condition_value(side.overall, label, figure)
+    value = condition_value(side.overall, label, figure)
     problem = ""
     if label in side.differing_metrics:
         problem = (
@@ -189,7 +182,7 @@ def _checked(condition: Condition, side: SideComparison, chooser: str) -> Checke
 
 def _why(side: SideComparison, label: str, figure: str) -> str:
     metric = side.overall.metrics.get(label)
-    if metric is not None and not metric.scored:
+    if metric is not None and not (metric.scored if figure in _OF_OUTCOMES else metric.empty_as_wrong.scored):
         return f"no pair has {label} scores for both answers"
     if metric is not None and figure in _OF_VERDICTS and metric.verdicts is None:
         return f"{label} returns no verdicts"
@@ -198,19 +191,46 @@ def _why(side: SideComparison, label: str, figure: str) -> str:
     return "too few questions for an interval"
 
 
-def parts_only(conditions: Sequence[Condition], result: CompareResult) -> list[str]:
-    """Return warnings about conditions that ignore some of the baseline's rows."""
+def parse_share(_: click.Context, __: click.Parameter, value: str) -> float:
+    """Parse a share such as "2%" or "0.02"; raise click.BadParameter if it is not from 0 to 1."""
+    try:
+        share = float(value.removesuffix("%")) / 100 if value.endswith("%") else float(value)
+    except ValueError:
+        share = math.nan
+    if not 0 <= share <= 1:
+        raise click.BadParameter(f"{value!r} is not a share. Give a percentage such as 2%, or a number from 0 to 1")
+    return share
+
+
+def incomplete_sides(conditions: Sequence[Condition], result: CompareResult, allowed: float) -> list[str]:
+    """Return a sentence for each candidate and metric of a condition with too many missing rows.
+
+    A row of the baseline counts as missing if the candidate has no partner for it or answers it with an empty text, or
+    if either answer failed. For a judge, a pair without a winner or a tie counts as failed. `allowed` is the largest
+    share of the baseline's rows that may be missing, 0 to 1.
+    """
     found: dict[str, None] = {}
-    for condition in conditions:
-        for side in result.sides:
-            label = condition.label(list(side.overall.metrics), result.chooser)
-            rows, pairs = len(side.matching.baseline.rows), side.overall.pairs
-            metric = side.overall.metrics.get(label)
-            scored = side.overall.outcomes[label].pairs if metric is None else metric.scored
-            if side.matching.only_baseline or scored < pairs:
-                there = f"{side.candidate} answers {pairs} of {rows} rows of {side.baseline}"
-                found[
-                    f"values of {label} use only {scored} pairs: {there}. To check the remaining rows, add conditions "
-                    f"on {label}.unmatched, .empty, .failed and .unscored"
-                ] = None
+    for side in result.sides:
+        labels = [each.label(list(side.overall.metrics), result.chooser) for each in conditions]
+        found |= {sentence: None for label in labels if (sentence := _incomplete(side, label, allowed))}
     return list(found)
+
+
+def _incomplete(side: SideComparison, label: str, allowed: float) -> str:
+    unmatched, metric = len(side.matching.only_baseline), side.overall.metrics.get(label)
+    if metric is None:
+        incomplete = failed = side.overall.outcomes[label].undecided
+        empty = 0
+    else:
+        incomplete, empty = metric.incomplete, metric.empty[1]
+        failed = incomplete - empty
+    rows, missing = side.overall.pairs + unmatched, unmatched + incomplete
+    if missing <= allowed * rows:
+        return ""
+    counts = {"have no partner": unmatched, "have an empty answer": empty, "failed": failed}
+    parts = ", ".join(f"{number} {what}" for what, number in counts.items() if number)
+    share, most = (f"{100 * part:.3g} %" for part in (missing / rows, allowed))
+    return (
+        f"{side.candidate} is incomplete for {label}: {missing} of {rows} rows of {side.baseline} are missing "
+        f"({share}: {parts}). At most {most} may be missing. Complete the answers, or set --allow-missing"
+    )

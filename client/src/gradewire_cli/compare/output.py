@@ -244,8 +244,10 @@ _LINE_CHARACTERS: Final = 2000
 _VERDICTS: Final = {True: "right", False: "wrong", None: ""}
 
 
-def comparison_pages(result: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> Iterator[Page]:
-    """Yield versions of the page, largest first."""
+def comparison_pages(
+    result: CompareResult, source: str, incomplete: Sequence[str], conditions: Sequence[CheckedCondition]
+) -> Iterator[Page]:
+    """Yield versions of the page, largest first. `incomplete` holds the sentences about missing rows."""
     base = name_of(result.sides[0].baseline)
     for rows, characters, lines in _AMOUNTS:
         yield Page(
@@ -253,8 +255,13 @@ def comparison_pages(result: CompareResult, source: str, conditions: Sequence[Ch
             heading=("Comparison with ", base),
             lead=(ShownText(cut(source, _LINE_CHARACTERS)), f", {today()}: ", *_candidates(result)),
             first=[
-                Paragraph((ShownText(cut(str(each), _LINE_CHARACTERS)),), "holds" if each.holds or each.problem else "")
-                for each in conditions
+                *(Paragraph((ShownText(cut(each, _LINE_CHARACTERS)),), "holds") for each in incomplete),
+                *(
+                    Paragraph(
+                        (ShownText(cut(str(each), _LINE_CHARACTERS)),), "holds" if each.holds or each.problem else ""
+                    )
+                    for each in conditions
+                ),
             ],
             sections=[
                 *(

@@ -146,11 +146,6 @@ class SideComparison:
         return self.matching.candidate.name
 
     @property
-    def unmatched(self) -> float:
-        """Share of the baseline's rows without a partner, 0 to 1."""
-        return len(self.matching.only_baseline) / len(self.matching.baseline.rows)
-
-    @property
     def statuses(self) -> Mapping[str, int]:
         """Number of pairs by the status of the chooser's verdict."""
         return Counter(str(choice.status) for _, choice in self.chosen)

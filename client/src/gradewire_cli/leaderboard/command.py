@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradewire._rows import ALIASES
+from gradewire.metrics import Correctness
 from gradewire_cli.leaderboard.output import (
     RatingOptions,
     headline,
@@ -56,7 +57,7 @@ def _controls(_: click.Context, __: click.Parameter, value: str | None) -> tuple
 @connection_options
 @judge_options
 @stacked(
-    option("--by", default="smile"),
+    option("--by", default=Correctness.name),
     tie_margin_option,
     option("--target-width", type=click.FloatRange(min=0, min_open=True)),
     option("--max-pairs", type=click.IntRange(min=1)),
@@ -111,6 +112,7 @@ def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
     check_resume(options, options["out"])
     if options["max_pairs"] is not None and options["target_width"] is None:
         raise click.UsageError("--max-pairs needs --target-width. Give both")
+    usual = click.get_current_context().get_parameter_source("by") is click.core.ParameterSource.DEFAULT
     mapped = named_columns("--map", options["columns"], {**PAIR_COLUMNS, **ALIASES})
     names = {name: (mapped[name],) if name in mapped else usual for name, usual in PAIR_COLUMNS.items()}
     of_answers = [f"{name}={column}" for name, column in mapped.items() if name in ALIASES]
@@ -121,7 +123,7 @@ def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
         source=input_file({**options, "columns": of_answers}, needed=("prediction",)),
         names=names,
         metrics=MetricOptions(
-            metrics=options["by"], judge=options["judge"], prompts=prompts, retries=options["retries"]
+            metrics=options["by"], usual=usual, judge=options["judge"], prompts=prompts, retries=options["retries"]
         ),
         connection=connection_of(options),
         rating=rating,

@@ -131,13 +131,14 @@ def stacked(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
     return add
 
 
-def command(
+def command(  # noqa: PLR0913 - all optional and named
     name: str,
     *,
     cls: type[Command] = Command,
     about: str | None = None,
     failed_rows: str = "",
     condition: str = "",
+    not_better: str = "",
     **blocks: str,
 ) -> Callable[[Callable[..., Any]], Command]:
     """Return a decorator that creates a command.
@@ -149,10 +150,11 @@ def command(
         about: Help text above the examples. None means the docstring.
         failed_rows: Meaning of exit code 1, see `exit_codes`.
         condition: Meaning of exit code 4, see `exit_codes`.
+        not_better: Meaning of exit code 5, see `exit_codes`.
         blocks: Values of additional placeholders in the text below the options.
     """
     texts = help_texts()[name]
-    codes = exit_codes(failed_rows=failed_rows, condition=condition)
+    codes = exit_codes(failed_rows=failed_rows, condition=condition, not_better=not_better)
     end = texts["text"].format(columns=column_help(), exit_codes=codes, **blocks)
     attributes = {"examples": texts["examples"], "epilog": end, "help": about}
     return click.command(name.rpartition("-")[2], cls=cls, **attributes)

@@ -100,7 +100,7 @@ class MetricOptions:
 
     Attributes:
         metrics: One metric, or comma-separated metric names and identifiers. One of the names may be `all`.
-        usual: True if the user named no metrics. Then `correctness` is omitted if it has no fit for the encoder.
+        usual: True if the user named no metrics. Then smile replaces `correctness` if the encoder has no fit for it.
         reference_set: Name of the prepared reference set, for --synthetic prepared and for corpus statistics.
         retries: Maximum number of retries for a row that the server reports as retryable.
     """

@@ -22,7 +22,7 @@ from gradewire_cli.results.tallies import CascadeTally, JudgeTally, MetricTally,
 from gradewire_cli.rows.formats import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from gradewire_cli.options.judge import JudgePrices
@@ -89,19 +89,22 @@ class Summary:
 
 
 def result_notes(summary: Summary) -> Iterator[str]:
-    """Yield notes on means that are far from the share of right answers, and on uncalibrated verdicts."""
+    """Yield notes on means that are far from the share of right answers, and on uncalibrated verdicts.
+
+    There are none beside `correctness`, whose verdicts answer the question that the other metrics leave open.
+    """
+    if _has_correctness(summary):
+        return
     misleading = [
         f"{label} calls {tally.share_right:.1%} of the rows right, but its mean is {tally.mean:.3f}"
         for label, tally in summary.metrics.items()
         # The comparison is False for NaN (no verdicts).
-        if abs(tally.mean - tally.share_right) > _FAR and not _is_probability(tally)
+        if abs(tally.mean - tally.share_right) > _FAR
     ]
     if misleading:
-        there = any(_is_probability(tally) for tally in summary.metrics.values())
         yield (
-            f"a mean is not a share of right answers: {'; '.join(misleading)}. Read the share right instead, or "
-            f"{'the mean of' if there else 'score'} {Correctness.name}, "
-            f"{'which' if there else 'whose mean'} is a probability"
+            f"a mean is not a share of right answers: {'; '.join(misleading)}. Read the share right instead, or score "
+            f"{Correctness.name}, whose mean is a probability"
         )
     for label, tally in summary.metrics.items():
         if tally.warnings[ScoreWarning.UNCALIBRATED] and tally.line:
@@ -120,6 +123,10 @@ def level_hint(tally: MetricTally) -> str:
         "If these rows are far from the rows of the fit, label about 50 and run: "
         f"gradewire calibrate FILE --metric {Correctness.name} --level"
     )
+
+
+def _has_correctness(summary: Summary) -> bool:
+    return any(_is_probability(tally) and tally.verdicts for tally in summary.metrics.values())
 
 
 def _is_probability(tally: MetricTally) -> bool:
@@ -177,22 +184,22 @@ def _metric_values(tally: MetricTally) -> dict[str, Any]:
 
 
 def _print_means(summary: Summary) -> None:
-    lines = []
-    for label, tally in summary.metrics.items():
-        bounds = tally.interval()
-        lines.append(
-            [
-                label,
-                str(len(tally.scores)),
-                number(tally.mean),
-                f"{number(bounds[0])} to {number(bounds[1])}" if bounds else "-",
-                number(tally.share_right),
-                number(tally.mean_empty_as_wrong),
-                _counted(tally.failures) or "none",
-            ]
-        )
-    columns = ["metric", "scored", "mean", "95 % interval", "share\nright", "empty\nas wrong", "without\nscore"]
-    print_table(f"{summary.rows} rows", columns, lines, stream=sys.stderr)
+    columns: dict[str, Callable[[MetricTally], str]] = {
+        "scored": lambda tally: str(len(tally.scores)),
+        "mean": lambda tally: number(tally.mean),
+        "95 % interval": lambda tally: _interval_text(tally.interval()),
+        "share\nright": lambda tally: number(tally.share_right),
+        "rows\nUNCERTAIN": lambda tally: str(tally.uncertain) if tally.verdicts else "-",
+    }
+    if any(tally.statuses[Status.EMPTY_PREDICTION] for tally in summary.metrics.values()):
+        columns["empty\nas wrong"] = lambda tally: number(tally.mean_empty_as_wrong)
+    columns["without\nscore"] = lambda tally: _counted(tally.failures) or "none"
+    lines = [[label, *(of(tally) for of in columns.values())] for label, tally in summary.metrics.items()]
+    print_table(f"{summary.rows} rows", ["metric", *columns], lines, stream=sys.stderr)
+
+
+def _interval_text(bounds: tuple[float, float] | None) -> str:
+    return f"{number(bounds[0])} to {number(bounds[1])}" if bounds else "-"
 
 
 def print_summary(summary: Summary, run: RunFacts) -> None:
@@ -241,13 +248,15 @@ def _uncertain_text(tally: MetricTally) -> str:
 
 def _failures_and_warnings(summary: Summary) -> list[tuple[list[str], str]]:
     labels: dict[str, list[str]] = {}
+    # UNCERTAIN has a column of its own.
+    elsewhere = {ScoreWarning.UNCERTAIN, *([ScoreWarning.UNCALIBRATED] if _has_correctness(summary) else [])}
     for label, tally in summary.metrics.items():
         texts = [
             f"{status}, for example id {identifier}: {message or 'no message'}"
             for status, (identifier, message) in tally.examples.items()
         ]
-        if tally.warnings:
-            texts.append(f"warnings: {_counted(tally.warnings)}")
+        if shown := {warning: count for warning, count in tally.warnings.items() if warning not in elsewhere}:
+            texts.append(f"warnings: {_counted(shown)}")
         for text in texts:
             labels.setdefault(text, []).append(label)
     return [(named, text) for text, named in labels.items()]

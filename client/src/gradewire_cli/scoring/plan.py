@@ -295,7 +295,9 @@ async def _usual_metrics(
     metrics, note = usual_metrics(await client.models(), options.model)
     if note and not quiet:
         click.echo(note, err=True)
-    return [metric for metric in written if metrics == USUAL_METRICS or metric != Correctness()]
+    if metrics == USUAL_METRICS:
+        return written
+    return [metric for metric in written if metric != Correctness()] or [Smile()]
 
 
 async def _unavailable_metrics(client: AsyncClient, model: str | None) -> dict[str, str]:

@@ -210,12 +210,14 @@ class CorrectnessFitResult:
         quality: Quality of the probabilities for questions outside the fit: `accuracy`, `pearson`, `auc`, `brier` and
             `ece` (15 bins of equal mass).
         transfer: For each source, the quality of a fit on the other sources. Empty if there is only one source.
+        held_out: float64[rows], each row's probability from a fit that has not seen its question.
     """
 
     fit: dict[str, Any]
     quality: dict[str, float]
     transfer: tuple[TransferStatistics, ...]
     warnings: tuple[str, ...]
+    held_out: NDArray[np.float64]
 
 
 def fit_correctness(
@@ -239,10 +241,11 @@ def fit_correctness(
             f"{count} sources, but at most {MOST_SOURCES} are possible, because each is left out once. Name a column "
             "with fewer values (--source)"
         )
-    quality = probability_quality(held_out_probabilities(rows), rows.right)
+    unseen = held_out_probabilities(rows)
+    quality = probability_quality(unseen, rows.right)
     transfer = tuple(transfer_statistics(rows, fitted_form)) if with_transfer else ()
     fit = fitted_form(rows, {**provenance, "figures": quality})
-    return CorrectnessFitResult(fit, quality, transfer, tuple(_warnings(rows, transfer)))
+    return CorrectnessFitResult(fit, quality, transfer, tuple(_warnings(rows, transfer)), unseen)
 
 
 def held_out_probabilities(rows: LabelledFeatures, *, parts: int = FOLDS) -> NDArray[np.float64]:

@@ -60,18 +60,20 @@ class VerdictDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmptyAsWrong:
-    """A metric on all pairs, with every empty answer counted as a score of 0, so that not answering gains nothing.
+    """A metric on all pairs, with every empty answer counted as a wrong one, so that not answering gains nothing.
 
     Attributes:
         scored: Number of pairs in which each answer is empty or has a score.
-        baseline, candidate: Each side's mean score over these pairs.
+        baseline, candidate: Each side's mean score over these pairs, with 0 for an empty answer.
         difference: Candidate minus baseline.
+        verdicts: Difference in verdicts, with every empty answer called wrong. None if the metric gives no verdicts.
     """
 
     scored: int
     baseline: Estimate
     candidate: Estimate
     difference: Difference
+    verdicts: VerdictDifference | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +84,10 @@ class MetricDifference:
         scored: Number of pairs with two scores. Means and difference use only these pairs.
         baseline, candidate: Each side's mean score.
         difference: Candidate minus baseline.
-        empty_as_wrong: Means and difference with every empty answer counted as a score of 0.
+        empty_as_wrong: Means, difference and verdicts with every empty answer counted as a wrong one.
         empty: Number of empty answers from baseline and from candidate.
         failed: Number of nonempty answers without a score, from baseline and from candidate.
+        incomplete: Number of pairs in which the candidate's answer is empty, or either answer failed.
         verdicts: Difference in verdicts, or None if the metric gives no verdicts.
     """
 
@@ -96,6 +99,7 @@ class MetricDifference:
     empty_as_wrong: EmptyAsWrong
     empty: tuple[int, int]
     failed: tuple[int, int]
+    incomplete: int
     verdicts: VerdictDifference | None
 
 
@@ -153,8 +157,9 @@ def compare_pairs(rows: PairedRows, *, resamples: int = RESAMPLES, seed: int = 0
 
 def _columns(rows: PairedRows) -> GroupedRows:
     columns: dict[str, NDArray[np.float64]] = {}
-    filled = {label: np.where(rows.empty[label], 0.0, scores) for label, scores in rows.scores.items()}
-    for kind, table in (("mean", rows.scores), ("filled", filled), ("right", rows.verdicts)):
+    kinds = {"mean": rows.scores, "right": rows.verdicts}
+    kinds |= {f"filled {kind}": _empty_as_wrong(rows, table) for kind, table in kinds.items()}
+    for kind, table in kinds.items():
         for label, pairs in table.items():
             # Make a score NaN if the other answer in the pair has no score.
             columns[f"{kind} {label}"] = (pairs + 0.0 * pairs[:, ::-1]).T.ravel()
@@ -166,16 +171,27 @@ def _columns(rows: PairedRows) -> GroupedRows:
     return GroupedRows(columns, sides, _SIDES, np.tile(rows.questions, len(_SIDES)), rows.strata)
 
 
+def _empty_as_wrong(rows: PairedRows, table: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
+    return {label: np.where(rows.empty[label], 0.0, values) for label, values in table.items()}
+
+
 def _metric(rows: PairedRows, found: Mapping[str, list[GroupStatistics]], label: str) -> MetricDifference:
-    scored, filled = found[f"mean {label}"], found[f"filled {label}"]
+    scored, filled = found[f"mean {label}"], found[f"filled mean {label}"]
+    verdicts = _verdicts(rows.verdicts[label], found[f"right {label}"])
+    filled_verdicts = np.where(rows.empty[label], 0.0, rows.verdicts[label])
     return MetricDifference(
         pairs=len(rows),
         scored=scored[0].scored,
         **_sides(scored),
-        empty_as_wrong=EmptyAsWrong(scored=filled[0].scored, **_sides(filled)),
+        empty_as_wrong=EmptyAsWrong(
+            scored=filled[0].scored,
+            **_sides(filled),
+            verdicts=verdicts and _verdicts(filled_verdicts, found[f"filled right {label}"]),
+        ),
         empty=_counted(rows.empty[label]),
         failed=_counted(rows.failed[label]),
-        verdicts=_verdicts(rows.verdicts[label], found[f"right {label}"]),
+        incomplete=int((rows.empty[label][:, 1] | rows.failed[label].any(axis=1)).sum()),
+        verdicts=verdicts,
     )
 
 

@@ -1,6 +1,8 @@
 """Store, remove and preserve users' calibrations in a model's description."""
 
+import json
 import re
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeAlias
@@ -28,6 +30,9 @@ from gradewire_models.repository.config import (
 
 Fitted: TypeAlias = StoredCalibration | UnreadableCalibration
 
+REPLACED_FILE = "replaced_calibrations.json"
+"""File in a model's directory with the users' calibrations that later ones have replaced, one for each key."""
+
 # A parameter in the format of `write_config`. `_write` rewrites a file in any other format.
 _PARAMETER = re.compile(
     r'^parameters \{\n  key: "' + re.escape(PREFIX) + r'(?P<name>[\w.]+)"\n  value \{\n'
@@ -39,7 +44,8 @@ _PARAMETER = re.compile(
 def store_calibration(repository: Path, name: str, calibration: StoredCalibration) -> BuiltModel:
     """Store a user's calibration in a model's description; replace the calibration for the same metric and parameters.
 
-    This also removes the metric's unreadable calibrations. A server that has already loaded the model keeps the old
+    A user's calibration that is replaced goes to `REPLACED_FILE`, from which `forget_calibrations` restores it. This
+    also removes the metric's unreadable calibrations. A server that has already loaded the model keeps the old
     calibrations.
 
     Raises:
@@ -59,6 +65,9 @@ def store_calibration(repository: Path, name: str, calibration: StoredCalibratio
             if left != model.unreadable:
                 listed = (each for each in _listed(name, model.digest) if each.metric == calibration.metric)
                 below = merge(listed, below)
+            same = (each for each in of_users(model.calibrations) if each.key == calibration.key)
+            if replaced := [each for each in same if each != calibration]:
+                _write_replaced(model.directory, merge(_replaced(model.directory), replaced))
             _write(model.directory / CONFIG_FILE, Described(merge(below, (calibration,)), left))
     except OSError as error:
         raise _cannot_write(repository, name, error) from error
@@ -81,8 +90,8 @@ def removable_calibrations(repository: Path, name: str, metric: str = "") -> tup
 def forget_calibrations(repository: Path, name: str, metric: str = "") -> tuple[Fitted, ...]:
     """Remove users' calibrations for `metric` ("" for all metrics) from a model's description, and return them.
 
-    Unreadable calibrations are also removed. The catalog's calibrations then apply again. If there is nothing to
-    remove, the description stays unchanged.
+    Unreadable calibrations are also removed. The calibrations that they replaced apply again: those in `REPLACED_FILE`,
+    otherwise the catalog's. If there is nothing to remove, the description stays unchanged.
 
     Raises:
         ModelError: The model is missing or not writable.
@@ -94,14 +103,50 @@ def forget_calibrations(repository: Path, name: str, metric: str = "") -> tuple[
             standing = calibrations_in(parameters)
             gone = _removable(standing, metric)
             if gone:
-                users = (each for each in of_users(standing.readable) if each not in gone)
+                back = _restorable(repository / name, gone, parameters.get("digest", ""))
+                users = (*(each for each in of_users(standing.readable) if each not in gone), *back)
                 kept = merge(_listed(name, parameters.get("digest", "")), users)
                 _write(path, Described(kept, tuple(each for each in standing.unreadable if each not in gone)))
+                left = [each for each in _replaced(path.parent) if each not in back]
+                _write_replaced(path.parent, left)
     except ValueError as error:
         raise _cannot_read(repository, name, error) from error
     except OSError as error:
         raise _cannot_write(repository, name, error) from error
     return gone
+
+
+def restorable_calibrations(repository: Path, name: str, metric: str = "") -> tuple[StoredCalibration, ...]:
+    """Return the users' calibrations that `forget_calibrations` would restore, and write nothing.
+
+    Raises:
+        ModelError: The model is missing or its description is not readable.
+    """
+    gone = removable_calibrations(repository, name, metric)
+    digest = read_config(repository / name / CONFIG_FILE)[1].get("digest", "")
+    return _restorable(repository / name, gone, digest)
+
+
+def _restorable(directory: Path, gone: Iterable[Fitted], digest: str) -> tuple[StoredCalibration, ...]:
+    keys = {each.key for each in gone if isinstance(each, StoredCalibration)}
+    return tuple(each for each in _replaced(directory) if each.key in keys and each.model_digest == digest)
+
+
+def _replaced(directory: Path) -> tuple[StoredCalibration, ...]:
+    try:
+        return calibrations_in(json.loads((directory / REPLACED_FILE).read_text(encoding="utf-8"))).readable
+    except FileNotFoundError:
+        return ()
+
+
+def _write_replaced(directory: Path, calibrations: Iterable[StoredCalibration]) -> None:
+    path, kept = directory / REPLACED_FILE, tuple(calibrations)
+    if not kept:
+        path.unlink(missing_ok=True)
+        return
+    written = path.with_name(f".{REPLACED_FILE}.new")
+    written.write_text(json.dumps(to_parameters(kept)), encoding="utf-8")
+    written.replace(path)
 
 
 def _removable(standing: Described, metric: str) -> tuple[Fitted, ...]:
@@ -127,6 +172,8 @@ def carry_calibrations(standing: Path, made: Path) -> tuple[Fitted, ...]:
     users = of_users(found.readable)
     readable = fitting(users, parameters["digest"])
     unreadable = found.unreadable if before.get("digest") == parameters["digest"] else ()
+    if before.get("digest") == parameters["digest"]:
+        _write_replaced(made, _replaced(standing))
     if readable or unreadable:
         _write(made / CONFIG_FILE, Described(merge(calibrations_in(parameters).readable, readable), unreadable))
     there: tuple[Fitted, ...] = (*users, *found.unreadable)

@@ -806,6 +806,7 @@ class MetricSpec(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    CORRECTNESS_FIELD_NUMBER: _builtins.int
     SMILE_FIELD_NUMBER: _builtins.int
     SBERT_FIELD_NUMBER: _builtins.int
     SFVE_FIELD_NUMBER: _builtins.int
@@ -822,7 +823,6 @@ class MetricSpec(_message.Message):
     BLEU_FIELD_NUMBER: _builtins.int
     METEOR_FIELD_NUMBER: _builtins.int
     CIDER_FIELD_NUMBER: _builtins.int
-    CORRECTNESS_FIELD_NUMBER: _builtins.int
     GRADER_FIELD_NUMBER: _builtins.int
     LAVE_FIELD_NUMBER: _builtins.int
     JUDGE_GRADE_FIELD_NUMBER: _builtins.int
@@ -830,6 +830,8 @@ class MetricSpec(_message.Message):
     JUDGE_VERDICT_FIELD_NUMBER: _builtins.int
     AUTO_FIELD_NUMBER: _builtins.int
     COMPARE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def correctness(self) -> Global___CorrectnessParameters: ...
     @_builtins.property
     def smile(self) -> Global___SmileParameters: ...
     @_builtins.property
@@ -863,8 +865,6 @@ class MetricSpec(_message.Message):
     @_builtins.property
     def cider(self) -> Global___CiderParameters: ...
     @_builtins.property
-    def correctness(self) -> Global___CorrectnessParameters: ...
-    @_builtins.property
     def grader(self) -> Global___GraderParameters: ...
     @_builtins.property
     def lave(self) -> Global___LaveParameters: ...
@@ -881,6 +881,7 @@ class MetricSpec(_message.Message):
     def __init__(
         self,
         *,
+        correctness: Global___CorrectnessParameters | None = ...,
         smile: Global___SmileParameters | None = ...,
         sbert: Global___SbertParameters | None = ...,
         sfve: Global___SfveParameters | None = ...,
@@ -897,7 +898,6 @@ class MetricSpec(_message.Message):
         bleu: Global___BleuParameters | None = ...,
         meteor: Global___MeteorParameters | None = ...,
         cider: Global___CiderParameters | None = ...,
-        correctness: Global___CorrectnessParameters | None = ...,
         grader: Global___GraderParameters | None = ...,
         lave: Global___LaveParameters | None = ...,
         judge_grade: Global___JudgeGradeParameters | None = ...,
@@ -910,7 +910,7 @@ class MetricSpec(_message.Message):
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "choice_match", b"choice_match", "cider", b"cider", "compare", b"compare", "correctness", b"correctness", "easy_match", b"easy_match", "exact_match", b"exact_match", "grader", b"grader", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "token_f1", b"token_f1", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "sbert", "sfve", "bertscore", "exact_match", "easy_match", "lexical_match", "value_match", "token_f1", "choice_match", "vqa_accuracy", "soft_vqa_accuracy", "rouge_l", "bleu", "meteor", "cider", "correctness", "grader", "lave", "judge_grade", "judge_similarity", "judge_verdict", "auto", "compare"]  # noqa: Y015
+    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["correctness", "smile", "sbert", "sfve", "bertscore", "exact_match", "easy_match", "lexical_match", "value_match", "token_f1", "choice_match", "vqa_accuracy", "soft_vqa_accuracy", "rouge_l", "bleu", "meteor", "cider", "grader", "lave", "judge_grade", "judge_similarity", "judge_verdict", "auto", "compare"]  # noqa: Y015
     _WhichOneofArgType_metric: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_metric) -> _WhichOneofReturnType_metric | None: ...
 

@@ -2,7 +2,7 @@
 
 import { LIST, call, get } from "./api.js";
 
-const RECOMMENDED = ["smile", "correctness", "exact_match", "auto"];
+const RECOMMENDED = ["correctness", "smile", "exact_match", "auto"];
 const NO_PARTS = new Set([
   "metricIndex", "score", "status", "message", "warnings", "matchedReference", "correct", "cacheHits", "timing", "retryAfterS",
 ]);

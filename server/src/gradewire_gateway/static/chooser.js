@@ -15,7 +15,7 @@ export class Chooser {
       el("ul", { class: "plain" }, first),
       el("details", { id: "more-metrics" }, el("summary", {}, `More metrics (${further.length})`), el("ul", { class: "plain" }, further)),
     );
-    for (const name of ["smile", "correctness"]) this.rows.find((row) => row.metric.name === name)?.choose();
+    for (const name of ["correctness", "smile"]) this.rows.find((row) => row.metric.name === name)?.choose();
     if (!this.rows.some((row) => row.chosen)) this.rows.find((row) => row.metric.available)?.choose();
   }
 

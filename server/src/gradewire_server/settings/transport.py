@@ -99,7 +99,7 @@ class ListenConfig:
 class RewardsConfig:
     """Settings for the HTTP API's reward endpoints for reinforcement learning frameworks."""
 
-    metric: Annotated[str, Field(min_length=1), Setting("rewards_metric")] = "smile"
+    metric: Annotated[str, Field(min_length=1), Setting("rewards_metric")] = "correctness"
     """Compute rewards with this metric.
 
     Set the metric that you train for."""

@@ -5,9 +5,10 @@ from typing import Final
 
 from gradewire.results import ScoreReport, Status
 
-COLUMNS: Final = ("sum", "scored", "correct", "judged", *map(str, Status))
-"""Columns of a metric's row: the sum of the scores, and the numbers of scores, right answers, verdicts, and items by
-status."""
+_BEFORE_STATUSES: Final = ("sum", "scored", "correct", "judged", "uncertain")
+COLUMNS: Final = (*_BEFORE_STATUSES, *map(str, Status))
+"""Columns of a metric's row: the sum of the scores, and the numbers of scores, right answers, verdicts, UNCERTAIN
+verdicts, and items by status."""
 
 
 def shard_totals(report: ScoreReport) -> list[list[float]]:
@@ -22,6 +23,7 @@ def shard_totals(report: ScoreReport) -> list[list[float]]:
                 summary.scored,
                 sum(verdicts),
                 len(verdicts),
+                summary.uncertain,
                 *(summary.counts.get(status, 0) for status in Status),
             ]
         )
@@ -30,7 +32,7 @@ def shard_totals(report: ScoreReport) -> list[list[float]]:
 
 def unanswered_totals(items: int, labels: int) -> list[list[float]]:
     """Return the rows for items without any result; they count as UNAVAILABLE."""
-    row = [0.0] * 4 + [float(items * (status is Status.UNAVAILABLE)) for status in Status]
+    row = [0.0] * len(_BEFORE_STATUSES) + [float(items * (status is Status.UNAVAILABLE)) for status in Status]
     return [row] * labels
 
 
@@ -39,9 +41,10 @@ def means(label: str, totals: Sequence[float]) -> dict[str, float]:
 
     Returns:
         `LABEL`: the mean over scored items (NaN if no item was scored). `LABEL_not_scored`: the share of items without
-        a score. If there are verdicts, `LABEL_share_right`: the share of right answers.
+        a score. If there are verdicts, `LABEL_share_right`: the share of right answers, and `LABEL_uncertain`: the
+        number of unreliable verdicts (UNCERTAIN).
     """
-    total, scored, correct, judged, *by_status = totals
+    total, scored, correct, judged, uncertain, *by_status = totals
     items = sum(by_status)
     found = {
         label: total / scored if scored else float("nan"),
@@ -49,6 +52,7 @@ def means(label: str, totals: Sequence[float]) -> dict[str, float]:
     }
     if judged:
         found[f"{label}_share_right"] = correct / judged
+        found[f"{label}_uncertain"] = uncertain
     return found
 
 

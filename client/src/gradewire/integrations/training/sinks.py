@@ -38,6 +38,7 @@ COLUMNS: Final = (
     "metric",
     "mean",
     "share_right",
+    "uncertain",
     "items",
     "scored",
     "not_scored_share",

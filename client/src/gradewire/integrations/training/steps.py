@@ -45,6 +45,7 @@ class StepMetric:
         line: The metric identifier that reproduces the scores; "" if no item reached a server.
         digest: The digest of the metric's model, 64 hex digits; "" without a model.
         message: The message of the first item without a score; "" if all items were scored.
+        uncertain: The number of items with an unreliable verdict (UNCERTAIN).
     """
 
     mean: float | None
@@ -55,6 +56,7 @@ class StepMetric:
     line: str = ""
     digest: str = ""
     message: str = ""
+    uncertain: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +84,17 @@ class StepScores:
     ended_unix_s: float | None = None
 
     def scalars(self) -> dict[str, float]:
-        """Return the values to log: `NAME/LABEL/mean`, `…/share_right` and `…/not_scored`, without missing values."""
+        """Return the values to log: `NAME/LABEL/mean`, `…/share_right`, `…/uncertain` and `…/not_scored`.
+
+        Missing values are left out; `…/uncertain`, the number of UNCERTAIN items, is beside `…/share_right`.
+        """
         values: dict[str, float] = {}
         for label, metric in self.metrics.items():
             if metric.mean is not None:
                 values[f"{self.name}/{label}/mean"] = metric.mean
             if metric.share_right is not None:
                 values[f"{self.name}/{label}/share_right"] = metric.share_right
+                values[f"{self.name}/{label}/uncertain"] = metric.uncertain
             values[f"{self.name}/{label}/not_scored"] = metric.not_scored_share
         return values
 
@@ -184,6 +190,7 @@ def _step_metric(report: ScoreReport, label: str) -> StepMetric:
         line=provenance.line if provenance else "",
         digest=provenance.model_digest if provenance else "",
         message=first.message or str(first.status) if first else "",
+        uncertain=summary.uncertain,
     )
 
 

@@ -44,7 +44,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
     def __init__(
         self,
         client: str | Client,
-        metrics: MetricsLike = "smile",
+        metrics: MetricsLike = "correctness",
         *,
         wait_s: float = 60.0,
         **options: Unpack[ScoreOptions],
@@ -89,7 +89,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
         self._pending.append((len(items), self._client.submit(items, self._metrics, **self._options)))
 
     def compute(self) -> dict[str, torch.Tensor]:
-        """Return each label's mean score, `LABEL_not_scored`, and `LABEL_share_right` if there are verdicts."""
+        """Return each label's mean score and `LABEL_not_scored`; with verdicts, `…_share_right` and `…_uncertain`."""
         values: dict[str, float] = {}
         for label, totals in zip(self.labels, self.totals.tolist(), strict=True):
             values |= shard_totals.means(label, totals)
