@@ -196,7 +196,7 @@ def _reward_endpoint(gateway: Gateway, form: RewardForm, scorers: CallerScorers,
 
     def read(data: Buffer) -> tuple[Body, Sequence[RewardSample]]:
         posted = read_object(data)
-        samples = _readable(lambda: form.read(posted))
+        samples = _readable(lambda: form.read(posted, gateway.settings.rewards.reference_column))
         if len(samples) > _MOST_SAMPLES:
             detail = f"the post has {len(samples)} samples; post at most {_MOST_SAMPLES} at a time"
             raise ProblemError(Problem(413, "resource_exhausted", detail))

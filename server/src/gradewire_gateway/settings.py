@@ -98,12 +98,17 @@ class RewardPostSettings:
     """Settings for reward posts from reinforcement learning frameworks (see `gradewire.rewards`).
 
     Attributes:
-        metric: Identifier of the metric whose score is the reward.
+        metric: Identifiers of the metrics; the lowest score is the reward.
         reads: The source of the reward: "score", or "correct" for the metric's verdict (1 or 0).
         extraction: The rule to find the final answer in a completion: auto, boxed, tagged, phrase or whole.
         policy: The policy for samples that could not be scored: exclude, raise, hold or value.
         value: The reward of samples that could not be scored. It is only for the policy "value", which requires it.
         empty_value: The reward of a completion without an answer. None excludes the completion.
+        uncertain: The policy for samples whose score is UNCERTAIN: value, exclude or judge.
+        uncertain_value: Maximum reward of an UNCERTAIN sample with the policy "value".
+        judge_metric: The judge's metric for UNCERTAIN samples with the policy "judge".
+        max_answer_characters: Maximum length of an answer; a longer one gets 0. None means no maximum.
+        reference_column: Field of the right answers in posts from NeMo Gym; if empty, a field with a usual name.
         deadline_s: Deadline of a post, in seconds. A caller's Connect-Timeout-Ms may shorten it. The policy "hold" adds
             two thirds of this time for retries.
         max_failure_rate: Maximum share of failures among a caller's last 512 rewards. Above it, all posts fail. 1 means
@@ -112,12 +117,17 @@ class RewardPostSettings:
             number.
     """
 
-    metric: str = "correctness"
+    metric: str = "correctness,value_match"
     reads: str = "score"
     extraction: str = "auto"
     policy: str = "exclude"
     value: float | None = None
     empty_value: float | None = None
+    uncertain: str = "value"
+    uncertain_value: float = 0.5
+    judge_metric: str = "judge_verdict"
+    max_answer_characters: int | None = 1500
+    reference_column: str = ""
     deadline_s: float = 60.0
     max_failure_rate: float = 1.0
     slime_key: str = ""

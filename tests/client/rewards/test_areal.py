@@ -30,5 +30,5 @@ async def test_the_one_that_takes_the_place_of_areals_wrapper(small_server: Smal
 
 
 def test_wrong_settings_are_told_when_they_are_given() -> None:
-    with pytest.raises(InvalidRequest, match="metric is smile, sbert"):
-        use_in(SimpleNamespace(async_reward_fn=None), metric="smile,sbert")
+    with pytest.raises(InvalidRequest, match="no_such"):
+        use_in(SimpleNamespace(async_reward_fn=None), metric="smile,no_such")

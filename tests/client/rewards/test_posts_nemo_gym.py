@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from gradewire.rewards import RewardScorer
-from gradewire.rewards.posts import aggregate_metrics, seed_session, verify
+from gradewire.rewards import FailureHandling, RewardScorer
+from gradewire.rewards.posts import aggregate_metrics, answer_slime, seed_session, verify
+from gradewire.testing import StubTransport, echo_scores
+from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 
 def post(text: str) -> dict[str, Any]:
@@ -35,6 +37,37 @@ async def test_without_a_reward_the_sample_is_masked(scorer: RewardScorer, text:
     body = (await verify(scorer, post(text))).body
     assert (body["mask_sample"], body["instance_config"]["mask_sample"], body["failure_kind"]) == (True, True, kind)
     assert body["failure_reason"].startswith(body["gradewire"]["gradewire_status"])
+
+
+async def test_an_uncertain_sample_may_be_masked_with_its_reason() -> None:
+    def answer(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        reply = echo_scores(request, score=lambda _: 0.9)
+        for item in reply.items:
+            item.results[0].warnings.append(types_pb2.WARNING_UNCERTAIN)
+        return reply
+
+    async with RewardScorer(
+        StubTransport(answer), "correctness", failures=FailureHandling(uncertain="exclude")
+    ) as scorer:
+        body = (await verify(scorer, post("maybe a cat"))).body
+        slime = await answer_slime(scorer, {"prompt": "What?", "response": "maybe a cat", "label": "a cat"})
+    assert (body["mask_sample"], body["failure_kind"]) == (True, "gradewire:uncertain")
+    assert body["failure_reason"] == "UNCERTAIN (score 0.9): left out"
+    assert (slime.status, "1 of 1 samples have no reward: UNCERTAIN" in slime.body["detail"]) == (422, True)
+
+
+async def test_of_two_fields_the_setting_names_the_right_answers() -> None:
+    body = {**post("a cat"), "solution": "a dog", "answer": "a cat"}
+    del body["expected_answer"]
+    exact = StubTransport(
+        lambda request: echo_scores(request, score=lambda item: float(item.prediction in item.references))
+    )
+    async with RewardScorer(exact, "exact_match") as scorer:
+        refused = await verify(scorer, body)
+    assert (refused.status, "the columns answer and solution could both" in refused.body["detail"]) == (400, True)
+    for column, reward in (("answer", 1.0), ("solution", 0.0)):
+        async with RewardScorer(exact, "exact_match", reference_column=column) as scorer:
+            assert (await verify(scorer, body)).body["reward"] == reward
 
 
 async def test_right_answers_may_stand_in_the_verifiers_metadata(scorer: RewardScorer) -> None:

@@ -22,7 +22,7 @@ async def test_the_reward_of_one_sample(scorer: RewardScorer) -> None:
     reply = await answer_openrlhf(scorer, post("a cat<|im_end|>\n"))
     assert (reply.status, reply.body["rewards"], reply.body["scores"]) == (200, [1.0], [1.0])
     assert reply.body["extra_logs"] == {"gradewire_scored": [1.0]}
-    assert reply.body["gradewire"][0]["gradewire_line"] == "correctness/1"
+    assert reply.body["gradewire"][0]["gradewire_line"] == "correctness/1,value_match/1"
 
 
 async def test_a_prompt_that_decoding_changed_is_told_by_its_template(scorer: RewardScorer) -> None:
@@ -37,7 +37,7 @@ async def test_a_prompt_that_decoding_changed_is_told_by_its_template(scorer: Re
 async def test_no_reward_is_no_number(scorer: RewardScorer) -> None:
     late = await answer_openrlhf(scorer, post("a dog", "a cat"))
     assert (late.status, late.headers["Retry-After"]) == (503, "1")
-    assert "1 of 2 samples have no reward (TIMEOUT)" in late.body["detail"]
+    assert "1 of 2 samples have no reward: TIMEOUT: " in late.body["detail"]
     assert late.body["rewards"][1]["gradewire_status"] == "OK"
     empty = await answer_openrlhf(scorer, post("<|im_end|>"))
     assert (empty.status, empty.body["rewards"][0]["gradewire_status"]) == (422, "EMPTY_PREDICTION")

@@ -35,6 +35,33 @@ def test_a_settled_reward_still_says_that_it_is_no_score() -> None:
     assert (settled.value, settled.status, settled.scored) == (0.5, Status.TIMEOUT, False)
 
 
+DOUBTFUL = Reward(0.9, Status.OK, uncertain=True)
+DOUBTFUL_AND_WRONG = Reward(0.2, Status.OK, uncertain=True)
+
+
+@pytest.mark.parametrize(
+    ("handling", "expected"),
+    [
+        (FailureHandling(), [0.25, 0.5, 0.2]),
+        (FailureHandling(uncertain_value=0.1), [0.25, 0.1, 0.1]),
+        (FailureHandling(uncertain="exclude"), [0.25, None, None]),
+        (FailureHandling(uncertain="judge"), [0.25, 0.9, 0.2]),  # the judge has spoken by then
+    ],
+)
+def test_an_uncertain_score_has_a_policy_of_its_own(handling: FailureHandling, expected: list[float | None]) -> None:
+    settled = handling.settle([OK, DOUBTFUL, DOUBTFUL_AND_WRONG])
+    assert [reward.value for reward in settled] == expected
+    assert all(reward.scored for reward in settled)
+    changed = [reward.value != before for reward, before in zip(settled, (0.25, 0.9, 0.2), strict=True)]
+    assert ["UNCERTAIN (score" in reward.reason for reward in settled] == changed
+
+
+def test_an_uncertain_sample_that_is_left_out_is_no_failure() -> None:
+    window = FailureWindow(FailureHandling(uncertain="exclude", max_failure_rate=0.1))
+    window.check([DOUBTFUL] * 600)
+    assert FailureHandling(uncertain="exclude", policy="raise").settle([DOUBTFUL])[0].value is None
+
+
 def test_raise_says_what_failed_and_how_often() -> None:
     with pytest.raises(RewardFailed, match="not scored in time") as raised:
         FailureHandling(policy="raise").settle(ALL)
@@ -56,6 +83,9 @@ def test_hold_raises_for_what_might_have_passed_and_leaves_out_the_rest() -> Non
         ({"value": 0.0}, "value=0.0"),
         ({"policy": "value", "value": float("nan")}, "value=nan"),
         ({"empty_value": "0"}, "empty_value='0'"),
+        ({"uncertain": "drop"}, "uncertain='drop'"),
+        ({"uncertain_value": None}, "uncertain_value=None"),
+        ({"uncertain_value": float("inf")}, "uncertain_value=inf"),
         ({"max_failure_rate": 0}, "max_failure_rate=0"),
         ({"max_failure_rate": 1.5}, "max_failure_rate=1.5"),
         ({"hold_s": 0}, "hold_s=0"),

@@ -25,7 +25,9 @@ from gradewire.rewards import (
     as_references,
     shared_scorer,
 )
+from gradewire.testing import StubTransport, echo_scores
 from gradewire.transport import Endpoint
+from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 RIGHT = RewardSample(r"<think>hm</think> \boxed{a cat}", ["a cat"], "What?", "7")
 WRONG = RewardSample("a dog", ["a cat"])
@@ -55,6 +57,72 @@ def test_what_is_sent_is_the_answer_with_question_and_id(small_server: SmallServ
         scorer.score([RIGHT, UNDECIDED])
     (sent,) = transport.items
     assert (sent.prediction, list(sent.references), sent.question, sent.id) == ("a cat", ["a cat"], "What?", "7")
+
+
+def test_a_completion_that_is_none_is_a_failure_with_a_reason(small_server: SmallServer) -> None:
+    samples = [RewardSample(None, ["a cat"]), RIGHT, RewardSample(float("nan"), ["a cat"])]  # type: ignore[arg-type]
+    with RewardScorer(small_server.address, "exact_match") as scorer:
+        none, right, number = scorer.score(samples)
+    assert (none.value, none.status, right.value) == (None, Status.INVALID_INPUT, 1.0)
+    assert "the completion is None: the framework passed no output" in none.reason
+    assert "the completion is a float: pass a string, or a list of messages" in number.reason
+    with (
+        RewardScorer(small_server.address, failures=FailureHandling(policy="raise")) as scorer,
+        pytest.raises(RewardFailed, match="the completion is None"),
+    ):
+        scorer.score(samples)
+
+
+def test_a_call_of_a_tool_is_an_empty_answer_and_no_failure(small_server: SmallServer) -> None:
+    with RewardScorer(small_server.address, "exact_match") as scorer:
+        (reward,) = scorer.score([RewardSample([{"role": "assistant", "content": None}], ["a cat"])])
+    assert reward.status is Status.EMPTY_PREDICTION
+
+
+def test_a_long_answer_gets_nothing_and_is_not_sent(small_server: SmallServer) -> None:
+    transport = HoldingTransport(GrpcTransport(Endpoint(small_server.address)), lambda _: False, 0)
+    small_server.script.score = lambda _: 1.0
+    texts = ["x" * 1500, "x" * 1501]
+    with RewardScorer(transport, "exact_match", extraction="whole") as scorer:
+        short, long = scorer.score([RewardSample(text, ["a cat"]) for text in texts])
+        (allowed,) = scorer.score([RewardSample(texts[1], ["y" * 400])])
+    assert [len(item.prediction) for item in transport.items] == [1500, 1501]
+    assert (short.value, long.value, long.status, allowed.value) == (1.0, 0.0, Status.OK, 1.0)
+    assert long.reason == "the answer has 1501 characters, more than 1500 (see max_answer_characters)"
+    with RewardScorer(small_server.address, "exact_match", extraction="whole", max_answer_characters=None) as scorer:
+        assert scorer.score_one(RewardSample(texts[1] * 9, ["a cat"])).value == 1.0
+
+
+class _Judged(StubTransport):
+    """Scores of .9, UNCERTAIN where the answer says maybe; a judge gives .25."""
+
+    def __init__(self) -> None:
+        self.judged: list[str] = []
+        super().__init__(self._answer)
+
+    def _answer(self, request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        judges = request.metrics[0].WhichOneof("metric") == "judge_verdict"
+        if judges:
+            self.judged += [item.prediction for item in request.items]
+        reply = echo_scores(request, score=lambda _: 0.25 if judges else 0.9)
+        for item, answered in zip(request.items, reply.items, strict=True):
+            if "maybe" in item.prediction and not judges:
+                answered.results[0].warnings.append(types_pb2.WARNING_UNCERTAIN)
+        return reply
+
+
+@pytest.mark.parametrize(
+    ("settings", "values"),
+    [({}, [0.9, 0.5]), ({"uncertain": "exclude"}, [0.9, None]), ({"uncertain": "judge"}, [0.9, 0.25])],
+)
+def test_uncertain_samples_are_limited_left_out_or_judged(settings: Any, values: list[float | None]) -> None:
+    transport = _Judged()
+    samples = [RewardSample("a cat", ["a cat"]), RewardSample("maybe a cat", ["a cat"])]
+    with RewardScorer(transport, "correctness", failures=FailureHandling(**settings), extraction="whole") as scorer:
+        rewards = scorer.score(samples)
+    assert [reward.value for reward in rewards] == values
+    assert transport.judged == (["maybe a cat"] if settings.get("uncertain") == "judge" else [])
+    assert rewards[1].to_info()["gradewire_uncertain"] == str(settings.get("uncertain") != "judge").lower()
 
 
 async def test_answers_that_were_extracted_before_are_scored_as_they_are(small_server: SmallServer) -> None:
@@ -211,7 +279,9 @@ def test_a_verdict_can_be_the_reward_where_the_metric_gives_one(small_server: Sm
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        ({"metric": "smile,sbert"}, "smile, sbert"),
+        ({"metric": "smile,no_such"}, "no_such"),
+        ({"failures": FailureHandling(judge_metric="nobody")}, "nobody"),
+        ({"max_answer_characters": 0}, "max_answer_characters=0"),
         ({"metric": "no_such"}, "no_such"),
         ({"metric": "cider"}, "cider"),
         ({"reads": "verdict"}, "reads='verdict'"),
@@ -284,7 +354,7 @@ async def test_a_caller_that_goes_away_ends_its_stream_and_no_other(small_server
         going.cancel()
         with pytest.raises(asyncio.CancelledError):
             await going
-        (gatherer,) = scorer._gatherers.values()
+        ((gatherer,),) = scorer._gatherers.values()
         for _ in range(100):
             if not gatherer._streams:
                 break

@@ -50,9 +50,9 @@ def test_rewards_come_in_order_and_none_stands_for_no_reward(small_server: Small
         if inspect.iscoroutine(values):
             values = asyncio.run(values)
     assert values == [1.0, None, 0.0]
-    assert logged.metrics == {"gradewire/failed": 0.0, "gradewire/empty": 1 / 3}
+    assert logged.metrics == {"gradewire/failed": 0.0, "gradewire/empty": 1 / 3, "gradewire/uncertain": 0.0}
     assert logged.columns["gradewire_status"] == ["OK", "EMPTY_PREDICTION", "OK"]
-    assert logged.columns["gradewire_line"][0] == "correctness/1"
+    assert logged.columns["gradewire_line"][0] == "correctness/1,value_match/1"
     assert not any(math.isnan(value) for value in values if value is not None)
 
 

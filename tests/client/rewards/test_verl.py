@@ -25,7 +25,9 @@ async def test_a_response_is_scored_as_verl_calls_for_it(small_server: SmallServ
         **settings(small_server),
     )
     await verl_scorer(settings(small_server)).aclose()
-    assert (result["score"], result["gradewire_status"], result["gradewire_line"]) == (1.0, "OK", "correctness/1")
+    assert (result["score"], result["gradewire_status"], result["gradewire_line"]) == (
+        *(1.0, "OK", "correctness/1,value_match/1"),
+    )
 
 
 async def test_a_response_without_an_answer_is_nan_and_no_zero(small_server: SmallServer) -> None:
@@ -37,7 +39,12 @@ async def test_a_response_without_an_answer_is_nan_and_no_zero(small_server: Sma
 
 @pytest.mark.parametrize(
     ("given", "missing"),
-    [({}, "policy is missing"), ({"policy": "raise"}, "empty_value is missing"), ({"policy": "hold"}, "empty_value")],
+    [
+        ({}, "policy is missing"),
+        ({"policy": "raise"}, "empty_value is missing"),
+        ({"policy": "hold"}, "empty_value"),
+        ({"policy": "hold", "empty_value": 0.0, "uncertain": "exclude"}, "uncertain='exclude' with policy='hold'"),
+    ],
 )
 async def test_settings_that_could_spoil_a_run_are_refused(given: dict[str, Any], missing: str) -> None:
     with pytest.raises(InvalidRequest, match=missing):

@@ -28,7 +28,9 @@ def test_a_post_is_scored_with_the_token_of_its_url(http_server: ServerProcess) 
     ("option", "value", "named"),
     [
         ("--rewards-metric", "no_such", "no_such"),
-        ("--rewards-metric", "smile,sbert", "smile, sbert"),
+        ("--rewards-metric", "smile,no_such", "no_such"),
+        ("--rewards-judge-metric", "nobody", "nobody"),
+        ("--rewards-max-answer-characters", "0", "rewards_max_answer_characters"),
         ("--rewards-policy", "value", "rewards_value=None"),
         ("--rewards-value", "1", "rewards_value=1.0"),
         ("--rewards-max-failure-rate", "2", "rewards_max_failure_rate"),

@@ -8,7 +8,7 @@ import pytest
 from tests.client.rewards.holding_transport import HoldingTransport
 from tests.support.servers.server_process import ServerProcess
 
-from gradewire import Client, Status
+from gradewire import Client, ScoreWarning, Status
 from gradewire._transports.grpc_transport import GrpcTransport
 from gradewire.rewards import RewardSample, RewardScorer
 from gradewire.rewards.trl import AsyncTrlReward, TrlReward
@@ -18,6 +18,7 @@ from gradewire.transport import Endpoint
 ANIMALS = ("cat", "dog", "horse", "parrot", "small lizard", "very old tortoise")
 PLACES = ("on the sill", "under the oak", "in the barn", "by the river")
 COMPLETIONS = 512
+QUESTION = "What sleeps there?"
 LATE = "cannot be scored in time"
 
 
@@ -44,12 +45,22 @@ SCORED = sorted(set(ALL) - EMPTY - TIMED_OUT)
 def own_scores(server: ServerProcess) -> dict[int, float]:
     """What the client's own call gives for the same answers."""
     rows = [
-        {"references": [reference(index)], "prediction": completion(index).rpartition("</think>")[2]}
+        {
+            "references": [reference(index)],
+            "prediction": completion(index).rpartition("</think>")[2],
+            "question": QUESTION,
+        }
         for index in SCORED
     ]
     with Client(server.address) as client:
-        scores = [item.scores["smile"].score for item in client.score(rows, "smile")]
-    return {index: score for index, score in zip(SCORED, scores, strict=True) if score is not None}
+        results = [item.scores["correctness"] for item in client.score(rows, "correctness")]
+    limits = [0.5 if ScoreWarning.UNCERTAIN in result.warnings else 1.0 for result in results]
+    assert 0.5 in limits
+    return {
+        index: min(result.score, limit)
+        for index, result, limit in zip(SCORED, results, limits, strict=True)
+        if result.score is not None
+    }
 
 
 @pytest.fixture
@@ -75,7 +86,7 @@ def test_trl_gets_the_clients_own_scores_and_none_for_the_rest(
             statuses.extend(told)
 
     batch = {
-        "prompts": ["What sleeps there?"] * COMPLETIONS,
+        "prompts": [QUESTION] * COMPLETIONS,
         "completions": [completion(index) for index in ALL],
         "answer": [reference(index) for index in ALL],
     }
@@ -96,7 +107,7 @@ async def test_verl_gets_them_one_call_a_sample(transport: HoldingTransport, own
                 data_source="animals",
                 solution_str=completion(index),
                 ground_truth=reference(index),
-                extra_info={"question": "What sleeps there?"},
+                extra_info={"question": QUESTION},
                 **settings,
             )
             for index in ALL
@@ -113,7 +124,8 @@ async def test_verl_gets_them_one_call_a_sample(transport: HoldingTransport, own
 def test_a_sample_without_references_is_invalid_and_no_zero(server: ServerProcess) -> None:
     with RewardScorer(server.address) as scorer:
         right, none = scorer.score([RewardSample("a cat", ["a cat"]), RewardSample("a cat", [])])
-    assert right.value == pytest.approx(1.0)
+    assert right.value is not None
+    assert right.value > 0.9
     assert (none.value, none.status) == (None, Status.INVALID_INPUT)
 
 

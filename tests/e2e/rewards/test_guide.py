@@ -29,25 +29,27 @@ def test_the_core(server: ServerProcess, capsys: pytest.CaptureFixture[str]) -> 
     run("RewardSample(", server)
     right, undecided = capsys.readouterr().out.splitlines()
     assert right.startswith("0.9")
-    assert " OK a cat smile:v1/1?" in right
+    assert " OK a cat correctness/" in right
     assert undecided.strip() == "None EMPTY_PREDICTION"
 
 
 def test_trl(server: ServerProcess) -> None:
     reward = run("TrlReward", server)["reward"]
-    assert reward(prompts=["What?"], completions=["a cat"], answer=["a cat"]) == [pytest.approx(1.0)]
+    (value,) = reward(prompts=["What?"], completions=["a cat"], answer=["a cat"])
+    assert value > 0.9
     reward._scorer.close()
 
 
 async def test_areal(server: ServerProcess) -> None:
     workflow = SimpleNamespace(async_reward_fn=None)
     run("without_pool", server)["without_pool"](workflow)
-    assert await workflow.async_reward_fn("p", "a cat", [1], [2], answer="a cat") == pytest.approx(1.0)
+    assert await workflow.async_reward_fn("p", "a cat", [1], [2], answer="a cat") > 0.9
 
 
 async def test_posts(server: ServerProcess) -> None:
     names = run("get_reward", server)
     body = {"query": ["What? a cat", "What? "], "prompts": ["What? "] * 2, "labels": ["a cat"] * 2}
     status, _, reply = await asyncio.wait_for(names["get_reward"](body), 60)
-    assert (status, reply["rewards"]) == (200, [pytest.approx(1.0), 0.1])
+    right, empty = reply["rewards"]
+    assert (status, right > 0.9, empty) == (200, True, 0.1)
     await names["scorer"].aclose()

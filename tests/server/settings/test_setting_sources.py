@@ -60,6 +60,7 @@ def test_every_setting_has_one_name_everywhere(info: object, monkeypatch: pytest
         "rewards_reads": "correct",
         "rewards_extraction": "boxed",
         "rewards_policy": "hold",
+        "rewards_uncertain": "judge",
         "auth_also": "health,metrics",
         "judge_prices": "0.15,0.6",
         "redis_mac_key": "0123456789abcdef",

@@ -6,7 +6,7 @@ RewardExcluded, so that AReaL rejects the trajectory.
 
 ```python
 workflow = RLVRWorkflow(reward_fn=reward_fn, …)  # AReaL would wrap a name again in each episode
-use_in(workflow, metric="correctness")
+use_in(workflow, address="127.0.0.1:50051")
 ```
 """
 
@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from gradewire.rewards.framework_settings import question_in, reference_name, shared_scorer
 from gradewire.rewards.reward import Reward, RewardExcluded, RewardSample, as_references
+from gradewire.rewards.scorer import RewardScorer
 
 # AReaL's limit is 15 s, part of which the process pool needs.
 DEADLINE_S = 10.0
@@ -35,7 +36,8 @@ def reward_fn(prompt: str, completions: str, prompt_ids: list[int], completion_i
         GradewireError: See `RewardScorer.ascore`.
     """
     del prompt_ids, completion_ids
-    return _value(shared_scorer(deadline_s=DEADLINE_S).score_one(_sample(prompt, completions, data)))
+    scorer = shared_scorer(deadline_s=DEADLINE_S)
+    return _value(scorer.score_one(_sample(scorer, prompt, completions, data)))
 
 
 class AsyncRewardFn:
@@ -54,7 +56,8 @@ class AsyncRewardFn:
     ) -> float:
         """Return the reward of one completion; see `reward_fn`."""
         del prompt_ids, completion_ids
-        return _value(await shared_scorer(self._settings).ascore_one(_sample(prompt, completions, data)))
+        scorer = shared_scorer(self._settings)
+        return _value(await scorer.ascore_one(_sample(scorer, prompt, completions, data)))
 
 
 def use_in(workflow: Workflow, **settings: Any) -> None:
@@ -70,9 +73,9 @@ def use_in(workflow: Workflow, **settings: Any) -> None:
     workflow.async_reward_fn = AsyncRewardFn(**settings)
 
 
-def _sample(prompt: str, completion: str, data: dict[str, Any]) -> RewardSample:
+def _sample(scorer: RewardScorer, prompt: str, completion: str, data: dict[str, Any]) -> RewardSample:
     question = data.get("question") or question_in(data.get("messages") or prompt)
-    return RewardSample(completion, as_references(data[reference_name(data, None)]), str(question))
+    return RewardSample(completion, as_references(data[reference_name(data, scorer.reference_column)]), str(question))
 
 
 def _value(reward: Reward) -> float:

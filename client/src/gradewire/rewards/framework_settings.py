@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
@@ -12,24 +13,37 @@ from gradewire.rewards.reward import FailureHandling
 from gradewire.rewards.scorer import RewardScorer
 from gradewire.transport import Endpoint, Transport
 
-# Usual names of the column with right answers. The first name that exists is used.
-REFERENCE_NAMES = (
-    *("references", "reference", "ground_truth", "expected_answer", "answer", "answers", "solution", "label", "target"),
+# Usual names of the column with right answers. A name in `_SURE_NAMES` has precedence, because a data set's `answer` or
+# `solution` may be a derivation or a model's answer.
+_HOW_TO_NAME = "(TrlReward(references=…); elsewhere the setting reference_column)"
+_SURE_NAMES = (
+    *("references", "reference", "reference_answer", "ground_truth", "expected_answer", "expected_output"),
+    *("golden_answer", "gold_answer"),
 )
+_OTHER_NAMES = ("answer", "answers", "solution", "label", "target")
+REFERENCE_NAMES = (*_SURE_NAMES, *_OTHER_NAMES)
 
 
-def reference_name(columns: Mapping[str, Any], chosen: str | None) -> str:
+def reference_name(columns: Mapping[str, Any], chosen: str = "") -> str:
     """Return the name of the column with right answers.
 
     Raises:
-        InvalidRequest: The chosen column does not exist, or no column has a usual name.
+        InvalidRequest: The chosen column does not exist, no column has a usual name, or several could be meant.
     """
-    names = REFERENCE_NAMES if chosen is None else (chosen,)
-    found = next((name for name in names if name in columns), None)
-    if found is None:
+    names = REFERENCE_NAMES if not chosen else (chosen,)
+    found = [name for name in names if name in columns]
+    if not found:
         there = ", ".join(sorted(map(str, columns))) or "none"
-        raise InvalidRequest(f"references: there is no column {' or '.join(names)}; the columns are: {there}")
-    return found
+        raise InvalidRequest(
+            f"references: there is no column {' or '.join(names)}; the columns are: {there}. Name the column "
+            f"{_HOW_TO_NAME}"
+        )
+    best = [name for name in found if name in _SURE_NAMES] or found
+    if len(best) > 1:
+        raise InvalidRequest(
+            f"references: the columns {' and '.join(best)} could both hold the right answers: name one {_HOW_TO_NAME}"
+        )
+    return best[0]
 
 
 def question_in(prompt: str | Sequence[Mapping[str, Any]]) -> str:
@@ -37,7 +51,7 @@ def question_in(prompt: str | Sequence[Mapping[str, Any]]) -> str:
     return prompt if isinstance(prompt, str) else last_question(prompt)
 
 
-_FAILURES = ("policy", "value", "empty_value", "hold_s", "max_failure_rate", "window")
+_FAILURES = tuple(field.name for field in fields(FailureHandling))
 _VARIABLES = {"address": "GRADEWIRE_SERVER", "token": "GRADEWIRE_TOKEN"}
 _SETTINGS = "GRADEWIRE_REWARD_SETTINGS"
 _MOST_SCORERS = 32

@@ -6,12 +6,13 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from contextvars import Context, copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import nan
 from typing import ClassVar, Final, Never, Self, TypeAlias
 
 from gradewire._calls.client_calls import ClientCalls
 from gradewire._calls.requests import OpenRow
-from gradewire._calls.score import ItemMessages, decode_score
+from gradewire._calls.score import ItemMessages, decode_score, decode_warnings
 from gradewire._calls.stream import RowStream
 from gradewire.errors import DeadlineExceeded, GradewireError, InvalidRequest, ServerFault, TransportError
 from gradewire.items import Item, ItemProblem, encode_item
@@ -103,7 +104,10 @@ Piece: TypeAlias = tuple[Group, range]
 
 
 class SampleRows(ItemMessages[ScoredItem]):
-    """The items of a call with one metric. Results are cheap to decode, because they have no diagnostics."""
+    """The items of a call. An item's score is the lowest of its metrics' scores; see `lowest_score`.
+
+    Results are cheap to decode, because they have no diagnostics.
+    """
 
     span_name: ClassVar[str] = CLIENT_REWARD_STREAM
     omit_diagnostics: ClassVar[bool] = True
@@ -127,17 +131,44 @@ class SampleRows(ItemMessages[ScoredItem]):
         del identifier
         return index, MetricScore(None, *failure)
 
-    def completed(self, index: int, row: OpenRow[types_pb2.Item], result: scoring_pb2.ItemResult) -> ScoredItem:
-        """Return an item's score."""
-        del row
-        if len(result.results) != 1 or result.results[0].metric_index:
-            raise ServerFault(f"the server answered items[{index}] for the wrong metrics: report this defect")
-        (label,) = self.choice.labels
-        return index, decode_score(index, result.results[0], self.provenance.get(label))
+    def completed(
+        self, index: int, row: OpenRow[types_pb2.Item], result: scoring_pb2.ItemResult
+    ) -> ScoredItem | None:
+        """Return an item's score once the results of all metrics have arrived."""
+        labels = self.choice.labels
+        for each in result.results:
+            if each.metric_index >= len(labels):
+                raise ServerFault(f"the server answered items[{index}] for the wrong metrics: report this defect")
+            label = labels[each.metric_index]
+            score = decode_score(index, each, self.provenance.get(label))
+            row.parts[label] = replace(score, warnings=decode_warnings(each.warnings)) if each.warnings else score
+        if not result.complete:
+            return None
+        if missing := [label for label in labels if label not in row.parts]:
+            raise ServerFault(f"the server left out {', '.join(missing)} of items[{index}]: report this defect")
+        return index, lowest_score([row.parts[label] for label in labels])
+
+
+def lowest_score(scores: Sequence[MetricScore]) -> MetricScore:
+    """Return the score of the metric that gives the least. Its provenance names all metrics.
+
+    The first metric's status comes first. A further metric that cannot compare the item (INVALID_INPUT, such as
+    `value_match` with references without values) does not count; any other failure is returned.
+    """
+    first, *others = scores
+    if first.status is not Status.OK or not others:
+        return first
+    counted = [score for score in others if score.status is not Status.INVALID_INPUT]
+    if failed := [score for score in counted if score.status is not Status.OK]:
+        return failed[0]
+    lowest = min((first, *counted), key=lambda score: nan if score.score is None else score.score)
+    lines = [score.provenance.line for score in scores if score.provenance is not None]
+    provenance = first.provenance and replace(first.provenance, line=",".join(lines))
+    return replace(lowest, provenance=provenance)
 
 
 class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
-    """A stream that lasts about a second, and scores one batch after the other with one metric.
+    """A stream that lasts about a second, and scores one batch after the other.
 
     The stream calls `changed` when it can take a batch, and when it ends.
     """
@@ -277,7 +308,7 @@ def _status_of(error: TransportError) -> Status:
 
 
 class Gatherer:
-    """A scorer that gathers the items of many callers, for one metric and one event loop."""
+    """A scorer that gathers the items of many callers, for one choice of metrics and one event loop."""
 
     def __init__(self, calls: ClientCalls, choice: MetricChoice, how: Gathering) -> None:
         self._calls = calls
@@ -293,9 +324,8 @@ class Gatherer:
 
     @property
     def label(self) -> str:
-        """The metric's label."""
-        (label,) = self._choice.labels
-        return label
+        """Labels of the metrics, with commas between them."""
+        return ",".join(self._choice.labels)
 
     async def score(self, items: Sequence[Item], deadline_s: float) -> list[MetricScore]:
         """Return the items' scores. The items are sent together.

@@ -33,8 +33,10 @@ _MOST_REWARD = 1e100  # means and deviations of larger rewards overflow
 # Limits on the number and length of field names in an error message.
 _MOST_LISTED = 30
 _MOST_CHARACTERS = 80
-# NeMo Gym's names for types of failures.
+# NeMo Gym's names for types of failures, and ours for samples without a reward that did not fail.
 _KINDS = {
+    Status.OK: "gradewire:uncertain",
+    Status.EMPTY_PREDICTION: "gradewire:no_answer",
     Status.TIMEOUT: "transport_timeout",
     Status.UNAVAILABLE: "transport_unreachable",
     Status.UNPARSABLE: "judge_unparseable",
@@ -68,10 +70,14 @@ def no_reward(rewards: Sequence[Reward]) -> PostReply | None:
     may_pass = all(reward.status.may_pass for reward in missing)
     problem = _problem(
         _UNAVAILABLE if may_pass else _UNPROCESSABLE,
-        f"{len(missing)} of {len(rewards)} samples have no reward ({missing[0].status}): {missing[0].reason}",
+        f"{len(missing)} of {len(rewards)} samples have no reward: {_reason(missing[0])}",
     )
     problem["rewards"] = [reward.to_info() for reward in rewards]
     return PostReply(problem, problem["status"], {"Retry-After": "1"} if may_pass else {})
+
+
+def _reason(reward: Reward) -> str:
+    return reward.reason if reward.scored else f"{reward.status}: {reward.reason}"
 
 
 def _failed(error: GradewireError) -> PostReply:
@@ -168,8 +174,12 @@ def slime_reply(reward: Reward, reward_key: str | None = None) -> Any:
     return reward.value if reward_key is None else {reward_key: reward.value, **reward.to_info()}
 
 
-def nemo_gym_sample(body: Any) -> RewardSample:
+def nemo_gym_sample(body: Any, reference_column: str = "") -> RewardSample:
     """Return the sample in a post from NeMo Gym to `/verify`.
+
+    Args:
+        body: The post's parsed JSON.
+        reference_column: Field of the right answers; if empty, the field with a usual name.
 
     Raises:
         InvalidRequest: A field is missing or has a wrong type.
@@ -180,7 +190,7 @@ def nemo_gym_sample(body: Any) -> RewardSample:
         raise InvalidRequest("response.output is missing: post an answer of the Responses API")
     metadata = fields.get("verifier_metadata")
     columns = {**(metadata if isinstance(metadata, Mapping) else {}), **fields}
-    references = columns[reference_name(columns, None)]
+    references = columns[reference_name(columns, reference_column)]
     prompt = asked.get("input", "") if isinstance(asked, Mapping) else ""
     # Skip entries that are not messages, such as tool calls.
     turns = [turn for turn in prompt if _is_turn(turn)] if isinstance(prompt, list) else prompt
@@ -196,13 +206,12 @@ def nemo_gym_reply(fields: Mapping[str, Any], reward: Reward) -> dict[str, Any]:
     config = fields.get("instance_config")
     # Older versions of NeMo RL read the mask here.
     masked = {**(config if isinstance(config, Mapping) else {}), "mask_sample": True}
-    kind = "gradewire:no_answer" if reward.status is Status.EMPTY_PREDICTION else None
     return {
         **reply,
         "reward": 0.0,
         "mask_sample": True,
-        "failure_kind": kind or _KINDS.get(reward.status, "verifier_error"),
-        "failure_reason": f"{reward.status}: {reward.reason}",
+        "failure_kind": _KINDS.get(reward.status, "verifier_error"),
+        "failure_reason": _reason(reward),
         "instance_config": masked,
     }
 
@@ -212,34 +221,37 @@ class RewardForm:
     """The format of one framework's posts.
 
     Attributes:
-        read: A function that returns a post's samples, or raises InvalidRequest and names the wrong field.
+        read: A function that takes a post and the scorer's `reference_column`. It returns the post's samples, or raises
+            InvalidRequest and names the wrong field.
         write: A function that takes a post and its samples' rewards, and returns the reply.
     """
 
-    read: Callable[[Any], Sequence[RewardSample]]
+    read: Callable[[Any, str], Sequence[RewardSample]]
     write: Callable[[Any, Sequence[Reward]], PostReply]
 
     async def answer(self, scorer: RewardScorer, body: Any) -> PostReply:
         """Answer a post. Samples of simultaneous posts are scored in one batch."""
         try:
-            rewards = await scorer.ascore(self.read(body))
+            rewards = await scorer.ascore(self.read(body, scorer.reference_column))
         except GradewireError as error:
             return _failed(error)
         return self.write(body, rewards)
 
 
 OPENRLHF: Final = RewardForm(
-    openrlhf_samples, lambda _, rewards: no_reward(rewards) or PostReply(openrlhf_reply(rewards))
+    lambda body, _: openrlhf_samples(body),
+    lambda _, rewards: no_reward(rewards) or PostReply(openrlhf_reply(rewards))
 )
 NEMO_GYM: Final = RewardForm(
-    lambda body: [nemo_gym_sample(body)], lambda body, rewards: PostReply(nemo_gym_reply(body, rewards[0]))
+    lambda body, column: [nemo_gym_sample(body, column)],
+    lambda body, rewards: PostReply(nemo_gym_reply(body, rewards[0])),
 )
 
 
 def slime_form(reward_key: str | None = None) -> RewardForm:
     """Return the format of slime's posts; see `answer_slime` for `reward_key`."""
     return RewardForm(
-        lambda body: [slime_sample(body)],
+        lambda body, _: [slime_sample(body)],
         lambda _, rewards: no_reward(rewards) or PostReply(slime_reply(rewards[0], reward_key)),
     )
 

@@ -47,13 +47,14 @@ class RewardSample:
     """A completion to reward.
 
     Attributes:
-        completion: The policy model's output: a string, or the messages of a chat.
+        completion: The policy model's output: a string, or the messages of a chat. None (the framework has no output)
+            is a failure with the status INVALID_INPUT, not an empty answer.
         references: One or more right answers.
         question: The question, for metrics that read questions.
         id: An id for the server's log.
     """
 
-    completion: Completion
+    completion: Completion | None
     references: Sequence[str]
     question: str = ""
     id: str = ""
@@ -64,13 +65,15 @@ class Reward:
     """The reward of one sample.
 
     Attributes:
-        value: The metric's unchanged score (or its verdict, 1.0 or 0.0). If there is no score, the failure policy's
-            value; None means that the sample must be left out.
+        value: The metric's unchanged score (or its verdict, 1.0 or 0.0), unless `reason` says otherwise. None means
+            that the sample must be left out.
         status: OK, or the reason for a missing score.
-        reason: The error and its remedy; empty if `status` is OK.
+        reason: The error and its remedy, or the reason why `value` is not the metric's score (an answer that is too
+            long, or an UNCERTAIN one); otherwise empty.
         answer: The answer that was extracted from the completion and graded.
         line: The metric identifier that reproduces the score; empty if no server returned it.
         digest: Digest (64 hex digits) of the model behind the score; empty without a model or a score.
+        uncertain: True if the metric's result has the warning UNCERTAIN.
     """
 
     value: float | None
@@ -79,10 +82,11 @@ class Reward:
     answer: str = ""
     line: str = ""
     digest: str = ""
+    uncertain: bool = False
 
     @property
     def scored(self) -> bool:
-        """True if `value` is the metric's score."""
+        """True if scoring succeeded, even if the sample is left out because it is UNCERTAIN."""
         return self.status is Status.OK
 
     def to_info(self) -> dict[str, str]:
@@ -93,6 +97,7 @@ class Reward:
             "gradewire_answer": self.answer,
             "gradewire_line": self.line,
             "gradewire_digest": self.digest,
+            "gradewire_uncertain": str(self.uncertain).lower(),
         }
 
 
@@ -118,16 +123,20 @@ def as_references(value: Any) -> tuple[str, ...]:
 FailurePolicy: TypeAlias = Literal["exclude", "raise", "hold", "value"]
 """A policy for samples that could not be scored."""
 
+UncertainPolicy: TypeAlias = Literal["exclude", "value", "judge"]
+"""A policy for samples whose score has the warning UNCERTAIN."""
+
 # Minimum number of rewards from which a failure rate is computed.
 _LEAST_REWARDS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureHandling:
-    """Settings for samples without a score.
+    """Settings for samples without a score, and for samples with an UNCERTAIN one.
 
     An empty answer is the policy model's fault and not a failure: the sample is excluded or gets `empty_value`. Every
-    other status except OK is a failure.
+    other status except OK is a failure. `correctness` warns with UNCERTAIN if its verdict cannot be trusted, for
+    example about a denial that contains the right words.
 
     Attributes:
         policy: "exclude" sets the reward to None. "raise" raises RewardFailed. "hold" retries UNAVAILABLE and TIMEOUT
@@ -139,6 +148,10 @@ class FailureHandling:
         max_failure_rate: Maximum share of failures among the last `window` rewards. Above this share, every policy
             raises RewardFailureRate. With 1, no policy raises it.
         window: Number of rewards from which the failure rate is computed, at least 32.
+        uncertain: "value" limits the reward of an UNCERTAIN sample to `uncertain_value`. "exclude" sets it to None.
+            "judge" uses the score of `judge_metric`, for which the server needs a judge.
+        uncertain_value: Maximum reward of an UNCERTAIN sample with the policy "value".
+        judge_metric: Metric of a judge for the policy "judge".
 
     Raises:
         InvalidRequest: An argument is wrong.
@@ -150,6 +163,9 @@ class FailureHandling:
     hold_s: float = 600.0
     max_failure_rate: float = 0.5
     window: int = 512
+    uncertain: UncertainPolicy = "value"
+    uncertain_value: float = 0.5
+    judge_metric: str = "judge_verdict"
 
     def __post_init__(self) -> None:
         if self.policy not in get_args(FailurePolicy):
@@ -158,7 +174,11 @@ class FailureHandling:
             raise InvalidRequest(
                 f"value={self.value!r}: policy='value' needs a number; leave it out with other policies"
             )
-        for name in ("value", "empty_value", "hold_s", "max_failure_rate"):
+        if self.uncertain not in get_args(UncertainPolicy):
+            raise InvalidRequest(f"uncertain={self.uncertain!r}: give one of {', '.join(get_args(UncertainPolicy))}")
+        if self.uncertain_value is None:
+            raise InvalidRequest("uncertain_value=None: give a finite number, or uncertain='exclude'")
+        for name in ("value", "empty_value", "hold_s", "max_failure_rate", "uncertain_value"):
             given = getattr(self, name)
             if given is not None and not _is_finite(given):
                 raise InvalidRequest(f"{name}={given!r}: give a finite number")
@@ -171,7 +191,7 @@ class FailureHandling:
             raise InvalidRequest(f"window={self.window}: give {_LEAST_REWARDS} or more")
 
     def settle(self, rewards: Sequence[Reward]) -> list[Reward]:
-        """Return the rewards with the policy's values for samples without a score.
+        """Return the rewards with the policies' values for samples without a score and for UNCERTAIN ones.
 
         Raises:
             RewardFailed: The policy stops the call because of a failure.
@@ -184,9 +204,16 @@ class FailureHandling:
         return [self._settled(reward) for reward in rewards]
 
     def _settled(self, reward: Reward) -> Reward:
-        if reward.scored:
+        if not reward.scored:
+            return replace(reward, value=self.value if is_failure(reward) else self.empty_value)
+        if not reward.uncertain or self.uncertain == "judge" or reward.value is None:
             return reward
-        return replace(reward, value=self.value if is_failure(reward) else self.empty_value)
+        if self.uncertain == "exclude":
+            return replace(reward, value=None, reason=f"UNCERTAIN (score {reward.value:.3g}): left out")
+        if reward.value <= self.uncertain_value:
+            return reward
+        limited = f"UNCERTAIN (score {reward.value:.3g}): limited to uncertain_value={self.uncertain_value:g}"
+        return replace(reward, value=self.uncertain_value, reason=limited)
 
 
 def _is_finite(value: object) -> bool:

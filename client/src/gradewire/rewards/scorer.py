@@ -1,8 +1,9 @@
 """The scorer that turns completions into rewards, with a metric on a server."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Literal, Self, TypedDict, Unpack
 
 from gradewire._calls.background import BackgroundCalls
@@ -14,9 +15,9 @@ from gradewire._tracing import UNTRACED, call_trace
 from gradewire.errors import InvalidRequest
 from gradewire.items import Item
 from gradewire.metrics import Preset, Synthetic
-from gradewire.metrics.choice import MetricDefaults, MetricsLike
-from gradewire.options import CallOptions, check_deadline, check_names
-from gradewire.results import ItemScores, MetricScore, Status
+from gradewire.metrics.choice import MetricChoice, MetricDefaults, MetricsLike
+from gradewire.options import CallOptions, check_deadline, check_most, check_names
+from gradewire.results import ItemScores, MetricScore, ScoreWarning, Status
 from gradewire.rewards.answer import Answer, Extraction, Extractor, check_extraction, extract_answer
 from gradewire.rewards.gathering import Gatherer, Gathering
 from gradewire.rewards.reward import FailureHandling, FailureWindow, Reward, RewardSample
@@ -40,23 +41,39 @@ class RewardSettings:
     failures: FailureHandling
     gathering: Gathering
     deadline_s: float
+    max_answer_characters: int | None
+    reference_column: str
 
     def __post_init__(self) -> None:
         check_extraction(self.extraction)
         check_deadline(self.deadline_s)
+        if self.max_answer_characters is not None:
+            check_most("max_answer_characters", self.max_answer_characters)
         if self.reads not in {"score", "correct"}:
             raise InvalidRequest(f"reads={self.reads!r}: give 'score', or 'correct' for a verdict of 1 or 0")
-        choice = self.options.choose()
-        check_streamed(choice.specs)
-        if len(choice.labels) != 1:
-            raise InvalidRequest(f"metric is {', '.join(choice.labels)}: give one metric")
+        check_streamed(self.options.choose().specs)
+        check_streamed(self.choose_judge().specs)
 
     def make_calls(self) -> ClientCalls:
         """Return new calls, for one event loop in one process."""
         return ClientCalls(connect(self.carrier), self.deadline_s)
 
+    def choose_judge(self) -> MetricChoice:
+        """Return the metric for UNCERTAIN samples with the policy "judge"."""
+        return CallOptions(self.failures.judge_metric, MetricDefaults()).choose()
+
+    def max_characters(self, references: Sequence[str]) -> float:
+        """Return the maximum length of an answer to a question with these references."""
+        if self.max_answer_characters is None:
+            return inf
+        return max(self.max_answer_characters, _TIMES_REFERENCE * max(map(len, references), default=0))
+
 
 DEADLINE_S = 60.0
+USUAL_REWARD = "correctness,value_match"
+"""Metrics of a reward if you name none; the lower score counts."""
+MAX_ANSWER_CHARACTERS = 1500
+_TIMES_REFERENCE = 4
 # Number of completions to parse before other tasks of the event loop may run.
 _READ_PER_TURN = 16
 _BACKOFF = Backoff(0.5, 10.0, SPREAD)
@@ -83,19 +100,28 @@ class RewardOptions(TypedDict, total=False):
 class RewardScorer:
     """A scorer that extracts each completion's final answer and has a server score it.
 
+    The reward is the lowest of the metrics' scores. By default these are `correctness` and, for references with values
+    (numbers, dates), `value_match`. An answer that is too long gets 0, and an UNCERTAIN one at most 0.5. The guide
+    docs/guides/rl-rewards.md compares metrics by the exploits that they reward.
+
     One scorer serves blocking and async callers, in any thread and on any event loop. A pickled scorer contains only
     the settings. The scorer works in a forked child unless the parent has loaded gRPC.
 
     Args:
         server: HOST:PORT of the server, an `Endpoint` (for a token or TLS), or a transport (such as
             `gradewire.testing.StubTransport`).
-        metric: One metric: a name (`"correctness"`, `"value_match"`), an identifier or an object.
+        metric: One or more metrics: names (`"correctness,value_match"`), identifiers or objects. Further metrics that
+            cannot compare a sample (INVALID_INPUT) do not count.
         reads: The value that becomes the reward: "score" for the metric's score, or "correct" for its verdict (1.0 or
             0.0).
         extraction: Where to find the final answer; see `extract_answer`.
         failures: What to do with samples without a score; None means `FailureHandling()`.
         deadline_s: Deadline of a call, in seconds. Use less than the framework's time limit for a reward function.
         gathering: Limits for gathering calls into batches; None means `Gathering()`.
+        max_answer_characters: Maximum length of the final answer. A longer one gets the reward 0, unless it is at most
+            four times as long as the longest reference. None means no maximum.
+        reference_column: Column of the right answers, for frameworks that pass a row's columns; if empty, the column
+            with a usual name.
         **options: See `RewardOptions`.
 
     Raises:
@@ -105,13 +131,15 @@ class RewardScorer:
     def __init__(  # noqa: PLR0913 - all optional and named
         self,
         server: str | Endpoint | Transport = "127.0.0.1:50051",
-        metric: MetricsLike = "correctness",
+        metric: MetricsLike = USUAL_REWARD,
         *,
         reads: Literal["score", "correct"] = "score",
         extraction: Extraction | Extractor = "auto",
         failures: FailureHandling | None = None,
         deadline_s: float = DEADLINE_S,
         gathering: Gathering | None = None,
+        max_answer_characters: int | None = MAX_ANSWER_CHARACTERS,
+        reference_column: str = "",
         **options: Unpack[RewardOptions],
     ) -> None:
         check_names("RewardScorer", options, RewardOptions)
@@ -124,6 +152,8 @@ class RewardScorer:
                 failures=failures or FailureHandling(),
                 gathering=gathering or Gathering(),
                 deadline_s=deadline_s,
+                max_answer_characters=max_answer_characters,
+                reference_column=reference_column,
             )
         )
 
@@ -133,7 +163,8 @@ class RewardScorer:
     def __setstate__(self, settings: RewardSettings) -> None:
         self._settings = settings
         self._window = FailureWindow(settings.failures)
-        self._gatherers: dict[asyncio.AbstractEventLoop, Gatherer] = {}
+        # By event loop; the second of a loop asks the judge about UNCERTAIN samples.
+        self._gatherers: dict[asyncio.AbstractEventLoop, list[Gatherer]] = {}
         self._background = BackgroundCalls(settings.make_calls)
         forget_in_children(self)
 
@@ -146,6 +177,11 @@ class RewardScorer:
     def deadline_s(self) -> float:
         """Default deadline of a call, in seconds."""
         return self._settings.deadline_s
+
+    @property
+    def reference_column(self) -> str:
+        """Column of the right answers; "" means the column with a usual name."""
+        return self._settings.reference_column
 
     def score(self, samples: Sequence[RewardSample]) -> list[Reward]:
         """Return rewards like `ascore`, but block until they are ready. Several threads may call this concurrently."""
@@ -189,7 +225,7 @@ class RewardScorer:
 
     async def aclose(self) -> None:
         """Close the connections that the running event loop and blocking calls use."""
-        if (gatherer := self._gatherers.pop(asyncio.get_running_loop(), None)) is not None:
+        for gatherer in self._gatherers.pop(asyncio.get_running_loop(), ()):
             await gatherer.close()
         await asyncio.to_thread(self.close)
 
@@ -220,27 +256,51 @@ class RewardScorer:
     ) -> list[Reward]:
         if answers is None:
             answers = await self._read(samples)
-        gatherer = self._gatherer(calls)
+        settings = self._settings
         with call_trace(CLIENT_REWARDS, lambda: {ITEMS: len(samples)}) as trace:
-            scores = await self._scores(samples, answers, gatherer, deadline_s)
+            scores = [
+                MetricScore(None, Status.INVALID_INPUT, problem)
+                if (problem := _problem(sample.completion))
+                else MetricScore(None, Status.EMPTY_PREDICTION, answer.reason)
+                for sample, answer in zip(samples, answers, strict=True)
+            ]
+            long = {
+                index
+                for index, (sample, answer) in enumerate(zip(samples, answers, strict=True))
+                if len(answer.text) > settings.max_characters(sample.references)
+            }
+            items = {
+                index: _item(samples[index], answer)
+                for index, answer in enumerate(answers)
+                if answer.text and index not in long
+            }
+            gatherer, *judges = self._gatherers_here(calls)
+            loop = asyncio.get_running_loop()
+            until = loop.time() + deadline_s
+            await self._score_items(items, scores, gatherer, deadline_s)
+            for judge in judges:
+                doubtful = {index: item for index, item in items.items() if _is_uncertain(scores[index])}
+                await self._score_items(doubtful, scores, judge, max(0.0, until - loop.time()))
             if trace is not UNTRACED:
                 results = [ItemScores(index, "", {gatherer.label: score}) for index, score in enumerate(scores)]
                 trace.evaluated(samples, results)
-        rewards = [self._reward(answer, score) for answer, score in zip(answers, scores, strict=True)]
+        rewards = [
+            self._too_long(samples[index], answer) if index in long else self._reward(answer, scores[index])
+            for index, answer in enumerate(answers)
+        ]
         self._window.check(rewards)
-        return self._settings.failures.settle(rewards)
+        return settings.failures.settle(rewards)
 
-    async def _scores(
-        self, samples: Sequence[RewardSample], answers: Sequence[Answer], gatherer: Gatherer, deadline_s: float
-    ) -> list[MetricScore]:
-        scores = [MetricScore(None, Status.EMPTY_PREDICTION, answer.reason) for answer in answers]
-        unscored = [index for index, answer in enumerate(answers) if answer.text]
+    async def _score_items(
+        self, items: Mapping[int, Item], scores: list[MetricScore], gatherer: Gatherer, deadline_s: float
+    ) -> None:
+        unscored = list(items)
         loop = asyncio.get_running_loop()
         hold_until = loop.time() + self._settings.failures.hold_s
         failures = 0
         while unscored:
-            items = [_item(samples[index], answers[index]) for index in unscored]
-            for index, score in zip(unscored, await gatherer.score(items, deadline_s), strict=True):
+            results = await gatherer.score([items[index] for index in unscored], deadline_s)
+            for index, score in zip(unscored, results, strict=True):
                 scores[index] = score
             unscored = [index for index in unscored if scores[index].status.may_pass]
             if not unscored or self._settings.failures.policy != "hold":
@@ -249,26 +309,35 @@ class RewardScorer:
             if loop.time() + (wait_s := _BACKOFF.wait_s(failures)) >= hold_until:
                 break
             await asyncio.sleep(wait_s)
-        return scores
 
     async def _read(self, samples: Sequence[RewardSample]) -> list[Answer]:
         answers = []
         for position, sample in enumerate(samples, 1):
-            answers.append(extract_answer(sample.completion, self._settings.extraction))
+            completion = "" if _problem(sample.completion) else sample.completion
+            answers.append(extract_answer(completion or "", self._settings.extraction))
             if position % _READ_PER_TURN == 0:
                 await asyncio.sleep(0)
         return answers
 
-    def _gatherer(self, calls: ClientCalls | None) -> Gatherer:
+    def _gatherers_here(self, calls: ClientCalls | None) -> list[Gatherer]:
         loop = asyncio.get_running_loop()
-        if (gatherer := self._gatherers.get(loop)) is None:
+        if (gatherers := self._gatherers.get(loop)) is None:
             # Drop closed loops, which a program that calls asyncio.run() repeatedly leaves behind.
             for gone in [known for known in self._gatherers if known.is_closed()]:
                 del self._gatherers[gone]
             settings = self._settings
-            gatherer = Gatherer(calls or settings.make_calls(), settings.options.choose(), settings.gathering)
-            self._gatherers[loop] = gatherer
-        return gatherer
+            choices = [settings.options.choose()]
+            if settings.failures.uncertain == "judge":
+                choices.append(settings.choose_judge())
+            calls = calls or settings.make_calls()
+            gatherers = [Gatherer(calls, choice, settings.gathering) for choice in choices]
+            self._gatherers[loop] = gatherers
+        return gatherers
+
+    def _too_long(self, sample: RewardSample, answer: Answer) -> Reward:
+        most = self._settings.max_characters(sample.references)
+        reason = f"the answer has {len(answer.text)} characters, more than {most} (see max_answer_characters)"
+        return Reward(0.0, Status.OK, reason, answer.text)
 
     def _reward(self, answer: Answer, score: MetricScore) -> Reward:
         line = score.provenance.line if score.provenance else ""
@@ -278,7 +347,22 @@ class RewardScorer:
             if score.correct is None:
                 raise InvalidRequest("reads='correct': this metric gives no verdict, so use reads='score'")
             value = float(score.correct)
-        return Reward(value, score.status, score.message, answer.text, line, digest)
+        return Reward(value, score.status, score.message, answer.text, line, digest, _is_uncertain(score))
+
+
+def _problem(completion: object) -> str:
+    """Return the reason why a completion is no model output; "" if it is one."""
+    if completion is None:
+        return "the completion is None: the framework passed no output, so generation may have failed"
+    if isinstance(completion, str) or (
+        isinstance(completion, Sequence) and all(isinstance(message, Mapping) for message in completion)
+    ):
+        return ""
+    return f"the completion is a {type(completion).__name__}: pass a string, or a list of messages"
+
+
+def _is_uncertain(score: MetricScore) -> bool:
+    return ScoreWarning.UNCERTAIN in score.warnings
 
 
 def _item(sample: RewardSample, answer: Answer) -> Item:

@@ -4,7 +4,7 @@
 from gradewire.rewards import RewardScorer
 from gradewire.rewards.trl import TrlReward
 
-trainer = GRPOTrainer(model, reward_funcs=TrlReward(RewardScorer("127.0.0.1:50051", "correctness")), …)
+trainer = GRPOTrainer(model, reward_funcs=TrlReward(RewardScorer("127.0.0.1:50051")), …)
 ```
 
 TRL treats a reward of None as NaN. The sample then does not count in its group's mean and gets an advantage of 0.
@@ -27,7 +27,8 @@ class _Columns:
 
     Args:
         scorer: The scorer that computes the rewards.
-        references: Column of the right answers; None means the first column with a usual name.
+        references: Column of the right answers; None means the scorer's `reference_column`, or the column with a usual
+            name.
         question: Column of the questions; None means the prompt, or the user's last message in a chat.
         name: Name of the reward in TRL's log.
     """
@@ -48,7 +49,7 @@ class _Columns:
     def _samples(
         self, prompts: Sequence[Completion], completions: Sequence[Completion], columns: Mapping[str, Sequence[Any]]
     ) -> list[RewardSample]:
-        references = columns[reference_name(columns, self._references)]
+        references = columns[reference_name(columns, self._references or self._scorer.reference_column)]
         questions = [question_in(prompt) for prompt in prompts] if self._question is None else columns[self._question]
         return [
             RewardSample(completion, as_references(right), str(question))
@@ -59,13 +60,14 @@ class _Columns:
         self, rewards: Sequence[Reward], log_extra: LogExtra | None, log_metric: LogMetric | None
     ) -> list[float | None]:
         if log_extra is not None:
-            for key in ("status", "reason", "answer", "line", "digest"):
+            for key in ("status", "reason", "answer", "line", "digest", "uncertain"):
                 log_extra(f"{self.__name__}_{key}", [str(getattr(reward, key)) for reward in rewards])
         if log_metric is not None and rewards:
             failed = sum(map(is_failure, rewards))
             empty = sum(not reward.scored for reward in rewards) - failed
             log_metric(f"{self.__name__}/failed", failed / len(rewards))
             log_metric(f"{self.__name__}/empty", empty / len(rewards))
+            log_metric(f"{self.__name__}/uncertain", sum(reward.uncertain for reward in rewards) / len(rewards))
         return [reward.value for reward in rewards]
 
 

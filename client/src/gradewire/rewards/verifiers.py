@@ -8,9 +8,9 @@ You can configure a reward without code, with settings in environment variables 
 fn = "gradewire.rewards.verifiers:reward"
 ```
 
-In your own task, with settings in code: `await GradewireJudge(GradewireJudgeConfig(settings={"metric":
-"smile"})).score(task, trace)`. For a sample without a reward, the judge raises RewardExcluded. verifiers then ends the
-rollout with an error and does not train on the trace.
+In your own task, with settings in code: `await GradewireJudge(GradewireJudgeConfig(settings={"uncertain":
+"exclude"})).score(task, trace)`. For a sample without a reward, the judge raises RewardExcluded. verifiers then ends
+the rollout with an error and does not train on the trace.
 """
 
 from typing import Any
@@ -32,7 +32,8 @@ class GradewireJudgeConfig(JudgeConfig):  # type: ignore[misc]  # verifiers ship
 
     Attributes:
         settings: The settings of `shared_scorer`.
-        answer_field: The task's field with the right answers; if empty, the first field with a usual name.
+        answer_field: The task's field with the right answers; if empty, the setting `reference_column`, or the field
+            with a usual name.
         question_field: The task's field with the question; if empty, the task's prompt.
         view: The part of the rollout to grade.
     """
@@ -55,10 +56,11 @@ class GradewireJudge(Judge[float, GradewireJudgeConfig]):  # type: ignore[misc] 
             GradewireError: See `RewardScorer.ascore`.
         """
         fields = dict(task)
-        references = fields[reference_name(fields, self.config.answer_field or None)]
+        scorer = shared_scorer(self.config.settings)
+        references = fields[reference_name(fields, self.config.answer_field or scorer.reference_column)]
         question = judge_question(task, self.config.question_field)
         sample = RewardSample(judge_response(trace, self.config.view), as_references(references), question)
-        reward = await shared_scorer(self.config.settings).ascore_one(sample)
+        reward = await scorer.ascore_one(sample)
         trace.info["gradewire"] = reward.to_info()
         if reward.value is None:
             raise RewardExcluded(f"the rollout has no reward and must be left out: {reward.reason}", {reward.status: 1})

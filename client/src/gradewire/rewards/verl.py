@@ -24,8 +24,8 @@ from gradewire.rewards.scorer import RewardScorer
 _OF_ITS_REWARD_MODEL = ("reward_router_address", "reward_model_tokenizer")
 _POLICY_HINT = (
     "verl cannot leave a sample out. Set policy='exclude' and algorithm.adv_estimator=gradewire_grpo "
-    "(docs/guides/rl-rewards.md), or set policy='raise', 'hold' or 'value' and empty_value, the reward of an empty "
-    "answer"
+    "(docs/guides/rl-rewards.md), or set policy='raise', 'hold' or 'value', and empty_value, the reward of an empty "
+    "answer; uncertain='exclude' needs the first"
 )
 
 
@@ -49,7 +49,7 @@ async def compute_score(
         `score` (NaN if the sample must be left out), and the strings of `Reward.to_info`.
 
     Raises:
-        InvalidRequest: A setting is wrong, or `policy` or `empty_value` is missing.
+        InvalidRequest: A setting is wrong, or the policies would leave samples out; see `verl_scorer`.
         GradewireError: See `RewardScorer.ascore`.
     """
     scorer = verl_scorer({name: value for name, value in settings.items() if name not in _OF_ITS_REWARD_MODEL})
@@ -62,7 +62,8 @@ def verl_scorer(settings: dict[str, Any]) -> RewardScorer:
     """Return this process's scorer.
 
     Raises:
-        InvalidRequest: `policy` is missing, or `empty_value` is missing and the policy is not "exclude".
+        InvalidRequest: `policy` is missing, or a policy other than "exclude" would leave samples out, because
+            `empty_value` is missing or `uncertain` is "exclude".
     """
     if "policy" not in settings:
         raise InvalidRequest(f"policy is missing: {_POLICY_HINT}")
@@ -70,4 +71,6 @@ def verl_scorer(settings: dict[str, Any]) -> RewardScorer:
     failures = scorer.failures
     if failures.policy != "exclude" and failures.empty_value is None:
         raise InvalidRequest(f"empty_value is missing: {_POLICY_HINT}")
+    if failures.policy != "exclude" and failures.uncertain == "exclude":
+        raise InvalidRequest(f"uncertain='exclude' with policy={failures.policy!r}: {_POLICY_HINT}")
     return scorer

@@ -11,7 +11,9 @@ from gradewire_proto.tracing.settings import TracingSettings
 from gradewire_server.settings.setting import (
     AccessPoints,
     Count,
+    Finite,
     Names,
+    OptionalCount,
     OptionalFinite,
     OptionalPath,
     OptionalPort,
@@ -99,10 +101,10 @@ class ListenConfig:
 class RewardsConfig:
     """Settings for the HTTP API's reward endpoints for reinforcement learning frameworks."""
 
-    metric: Annotated[str, Field(min_length=1), Setting("rewards_metric")] = "correctness"
-    """Compute rewards with this metric.
+    metric: Annotated[str, Field(min_length=1), Setting("rewards_metric")] = "correctness,value_match"
+    """Compute rewards with these metrics. The lowest score is the reward.
 
-    Set the metric that you train for."""
+    Set the metrics that you train for. docs/guides/rl-rewards.md compares them by the exploits that they reward."""
     reads: Annotated[Literal["score", "correct"], Setting("rewards_reads")] = "score"
     """Use the score as the reward, or the verdict as 1 or 0 (correct).
 
@@ -123,6 +125,26 @@ class RewardsConfig:
     """Give this reward to a completion without an answer. If unset, such a completion gets no reward.
 
     Set it to punish completions that do not answer."""
+    uncertain: Annotated[Literal["exclude", "value", "judge"], Setting("rewards_uncertain")] = "value"
+    """Policy for samples whose score is UNCERTAIN: give no reward, limit the reward, or ask the judge.
+
+    Use judge if the server has one, and exclude if the framework can leave samples out."""
+    uncertain_value: Annotated[Finite, Setting("rewards_uncertain_value")] = 0.5
+    """Maximum reward of an UNCERTAIN sample (policy value).
+
+    Lower it if the policy model learns to give answers that are UNCERTAIN."""
+    judge_metric: Annotated[str, Field(min_length=1), Setting("rewards_judge_metric")] = "judge_verdict"
+    """Ask the judge about UNCERTAIN samples with this metric (policy judge).
+
+    Set it to use a different metric or prompt."""
+    max_answer_characters: Annotated[OptionalCount, Setting("rewards_max_answer_characters")] = 1500
+    """Give 0 to a longer answer, unless it is at most four times as long as the longest reference.
+
+    Lower it if right answers are short. Empty means no limit. The final answer counts, not the reasoning before it."""
+    reference_column: Annotated[str, Setting("rewards_reference_column")] = ""
+    """Field of the right answers in posts from NeMo Gym. If empty, a field with a usual name.
+
+    Set it if posts have several such fields, for example answer and solution."""
     deadline_s: Annotated[PositiveSeconds, Setting("rewards_deadline_s")] = 60.0
     """Give up a reward request after this time. With policy hold, retry for another two thirds of this time.
 
