@@ -340,7 +340,7 @@ def test_the_command_scores_a_file_with_all_of_them(server: ServerProcess, toget
         assert [row[name]["score"] for row in rows] == pytest.approx(scores, abs=2e-4), name
     # cider takes the file for its corpus, which leaves out what cannot be read just as a request does.
     assert rows[0]["cider"]["line"].startswith("cider/1?answer=whole&corpus=prepared&reference_set=")
-    assert f"--metrics '{rows[0]['smile']['line']}," in done.stderr
+    assert f"--metrics '{rows[0]['correctness']['line']}," in done.stderr
 
 
 # By id: question's answers, prediction, SQuAD 2's exact match and F1. The figures are computed by hand.

@@ -25,4 +25,4 @@ def test_the_demonstration_runs_to_its_end_and_keeps_its_lines_whole_on_a_narrow
     assert " from disk" in restarted
     assert " 0 from disk" not in restarted
     assert "correctness: the probability that the answer is right" in done.stdout
-    assert "The line that reproduces a smile score: smile:v1/1?" in done.stdout
+    assert "The line that reproduces a verdict: correctness/" in done.stdout

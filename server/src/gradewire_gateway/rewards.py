@@ -227,7 +227,7 @@ async def answers_in(gateway: Gateway, samples: Sequence[RewardSample]) -> list[
         characters = 0
         until_s = monotonic() + _READ_AT_A_TIME_S
         while len(answers) < len(samples) and characters < _READ_AT_A_TIME and monotonic() < until_s:
-            completion = samples[len(answers)].completion
+            completion = samples[len(answers)].completion or ""
             answers.append(extract_answer(completion, extraction))
             characters += len(completion)
 

@@ -2756,6 +2756,7 @@ class CorrectnessParts(_message.Message):
     """Reason why the verdict is uncertain; empty if the verdict is certain. "band": the probability lies inside the band.
     "unlike": the probability lies only inside the wider band for items unlike the fit's rows. "rule": a rule calls the
     answer wrong, but the other features call it right. "mention": the answer mentions a reference, but may not state it.
+    "language": the answer says more than a reference, in a language whose denials and hedges the rules cannot read.
     "choice": the answer chooses no option, or several, of a multiple-choice question.
     """
     choice: _builtins.str

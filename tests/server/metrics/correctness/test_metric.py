@@ -314,9 +314,11 @@ def test_a_right_word_is_surely_right() -> None:
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.8, 0.99])
-@pytest.mark.parametrize(("prediction", "mentioned"), [("it is red", False), ("older than red", True)])
-def test_what_is_only_mentioned_is_uncertain_at_any_confidence(
-    *, confidence: float, prediction: str, mentioned: bool
+@pytest.mark.parametrize(
+    ("prediction", "reason"), [("it is red", ""), ("older than red", "mention"), ("det är inte red", "language")]
+)
+def test_what_is_only_mentioned_or_cannot_be_read_is_uncertain_at_any_confidence(
+    *, confidence: float, prediction: str, reason: str
 ) -> None:
     """The band holds 0.5 alone. P(right) is that of the fit: only the warning is added."""
     narrow = {"count": 999, "ranks": [1], "values": [0.5]}
@@ -329,9 +331,9 @@ def test_what_is_only_mentioned_is_uncertain_at_any_confidence(
         metadata=replace(METADATA_METRIC, calibrations=stored_fit(text)),
     )
     assert (result.score, result.correct) == (pytest.approx(0.95), True)
-    assert result.parts.features["related"] == float(mentioned)
-    assert (result.parts.uncertain, result.parts.uncertain_reason) == (mentioned, "mention" if mentioned else "")
-    assert result.warnings == ((ResultWarning.UNCERTAIN,) if mentioned else ())
+    assert result.parts.features["related"] == float(reason == "mention")
+    assert (result.parts.uncertain, result.parts.uncertain_reason) == (bool(reason), reason)
+    assert result.warnings == ((ResultWarning.UNCERTAIN,) if reason else ())
 
 
 def test_the_claim_is_what_smile_and_the_features_read() -> None:

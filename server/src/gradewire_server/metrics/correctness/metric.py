@@ -57,6 +57,7 @@ from gradewire_server.metrics.correctness.fit import (
     check_identity,
     fit_id,
 )
+from gradewire_server.metrics.correctness.languages import is_unread
 from gradewire_server.metrics.encoder.grader import graded_texts, is_shortened
 from gradewire_server.metrics.text.normalise import lemmatizer, normalise
 
@@ -284,6 +285,8 @@ def _result(
         reason = "rule"
     elif fit.doubted(values, probability):
         reason = "mention"
+    elif probability >= VERDICT and is_unread(inputs.item):
+        reason = "language"
     return MetricResult(
         probability,
         warnings=(*warnings, ResultWarning.UNCERTAIN) if reason else warnings,

@@ -1,0 +1,62 @@
+"""Find answers in languages whose denials, hedges and refusals the rules of `correctness` cannot read."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Final
+
+from gradewire_server.domain.items import Item
+from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, VOCABULARY
+
+_MOST_CHARACTERS: Final = 4096
+_MOST_REFERENCES: Final = 32
+_ENGLISH_WORDS: Final = FUNCTION_WORDS.union(VOCABULARY["words"]["more_small_words"].split())
+_OTHER_WORDS: Final = frozenset(" ".join(VOCABULARY["languages"].values()).split()) - _ENGLISH_WORDS
+_WORD: Final = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+# Elided articles and the like (French, Italian): "n'est" has the word "n".
+_ELIDED: Final = re.compile(r"['\u2019]")
+# One such character can be a word; of other scripts, a single letter may be a symbol ("λ = 5").
+_IDEOGRAPHS: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_LEAST_LETTERS: Final = 2
+
+
+def is_unread(item: Item) -> bool:
+    """Return True if an answer says more than a reference does, and says it in a language that the rules cannot read.
+
+    The rules read English. An answer that only repeats references, names or numbers has no language.
+    """
+    said = _without(item.prediction[:_MOST_CHARACTERS], item.references[:_MOST_REFERENCES])
+    words = _WORD.findall(said)
+    if not words:
+        return False
+    foreign = [word for word in words if _is_of_other_script(word)]
+    if 2 * len(foreign) >= len(words):
+        return True
+    english, other = _counts(words)
+    if not other or other <= english:
+        return False
+    # A single such word may belong to a name ("Cinco de Mayo"), unless the question is in such a language too.
+    asked_english, asked_other = _counts(_WORD.findall(item.question[:_MOST_CHARACTERS].casefold()))
+    return other > 1 or asked_other > asked_english
+
+
+def _without(text: str, references: Sequence[str]) -> str:
+    """Return a text in lower case without the references that it contains."""
+    rest = unicodedata.normalize("NFC", text).casefold()
+    for reference in sorted(references, key=len, reverse=True):
+        plain = unicodedata.normalize("NFC", reference).casefold().strip()
+        if plain:
+            rest = rest.replace(plain, " ")
+    return rest
+
+
+def _is_of_other_script(word: str) -> bool:
+    if _IDEOGRAPHS.search(word):
+        return True
+    return len(word) >= _LEAST_LETTERS and not any(unicodedata.name(letter, "").startswith("LATIN") for letter in word)
+
+
+def _counts(words: Sequence[str]) -> tuple[int, int]:
+    """Return the numbers of small English words and of small words that only other languages have."""
+    parts = [part for word in words for part in (word, *(_ELIDED.split(word) if _ELIDED.search(word) else ()))]
+    return sum(part in _ENGLISH_WORDS for part in parts), sum(part in _OTHER_WORDS for part in parts)
