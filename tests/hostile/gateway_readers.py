@@ -72,7 +72,7 @@ def check_post(data: bytes, path: str) -> bool:
             _sent(lambda: PLAIN_FORMS[path](posted))
             return True
         form = FORMS[path]
-        samples = form.read(posted)
+        samples = form.read(posted, "")
         for sample in samples:
             check_extraction(sample.completion)
         for reward in (Reward(0.5, Status.OK), Reward(None, Status.TIMEOUT)):
