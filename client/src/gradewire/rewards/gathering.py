@@ -131,9 +131,7 @@ class SampleRows(ItemMessages[ScoredItem]):
         del identifier
         return index, MetricScore(None, *failure)
 
-    def completed(
-        self, index: int, row: OpenRow[types_pb2.Item], result: scoring_pb2.ItemResult
-    ) -> ScoredItem | None:
+    def completed(self, index: int, row: OpenRow[types_pb2.Item], result: scoring_pb2.ItemResult) -> ScoredItem | None:
         """Return an item's score once the results of all metrics have arrived."""
         labels = self.choice.labels
         for each in result.results:

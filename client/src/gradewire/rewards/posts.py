@@ -239,8 +239,7 @@ class RewardForm:
 
 
 OPENRLHF: Final = RewardForm(
-    lambda body, _: openrlhf_samples(body),
-    lambda _, rewards: no_reward(rewards) or PostReply(openrlhf_reply(rewards))
+    lambda body, _: openrlhf_samples(body), lambda _, rewards: no_reward(rewards) or PostReply(openrlhf_reply(rewards))
 )
 NEMO_GYM: Final = RewardForm(
     lambda body, column: [nemo_gym_sample(body, column)],
