@@ -14,12 +14,12 @@ UNREAD = [
     ("What is the capital of France?", "Paris", "Não é Paris."),
     ("Vad är Frankrikes huvudstad?", "Paris", "Det är inte Paris."),
     ("What is the capital of France?", "Paris", "To nie jest Paris."),
-    ("Fransa'nın başkenti neresidir?", "Paris", "Bu Paris değil."),
+    ("Bu hangi kent?", "Paris", "Bu Paris değil."),
     ("フランスの首都はどこですか", "パリ", "パリではありません。"),
     ("Какая столица Франции?", "Париж", "Это не Париж."),
     ("What is the capital of France?", "Paris", "Это не Paris."),
     ("ما هي عاصمة فرنسا؟", "باريس", "ليست باريس."),
-    ("法国的首都是哪里？", "巴黎", "不是巴黎。"),
+    ("法国的首都是哪里", "巴黎", "不是巴黎。"),
     ("프랑스의 수도는?", "파리", "파리가 아닙니다."),
 ]
 READ = [
