@@ -23,6 +23,7 @@ from gradewire_proto.final_answer import find_final_answer
         ("It would be a mistake to name Haydn; Mozart is the composer.", "Mozart"),
         ("You may have Chile in mind; it is Peru though.", "Peru"),
         ("Initially 40, then 32.", "32"),
+        ("Many say 12.5. It is 13.5.", "13.5"),
         ("Сначала я подумал про железо, но это медь.", "медь"),
         ("Многие думают, что это Сидней, но это Канберра.", "Канберра"),
     ],
@@ -41,6 +42,9 @@ def test_a_first_thought_is_not_the_answer(completion: str, answer: str) -> None
         "It looks like a dark beer. The foam on top is thick.",
         "She appears to be asking the man, a singer, in the video.",
         "It is the natural pacemaker of the heart, and it sends out signals.",
+        "One would have to say 3.99 degrees.",
+        "If somebody asks when it came out, one would have to say July 25, 2017.",
+        "One would have to say 2,579 steps.",
     ],
 )
 def test_history_and_looks_are_no_first_thoughts(completion: str) -> None:

@@ -77,7 +77,10 @@ _BUT: Final = re.compile(
     rf"\s(?:{any_of('but')})\s)",
     re.IGNORECASE,
 )
-_NEXT: Final = re.compile(r"[;；.。!！]\s{0,4}(?=\S)|[,，]\s?(?=\S)")
+_NEXT: Final = re.compile(
+    r"[;；。!！]\s{0,4}(?=\S)|\.\s{0,4}(?=[^\s\d])|(?<!\d)\.\s{0,4}(?=\d)|(?<!\d)[,，]\s?(?=\S)|[,，]\s?(?=[^\s\d])"
+)
+"""A boundary between clauses, but not a decimal point, or the comma in "2,579" and "July 25, 2017"."""
 _STOP: Final = re.compile(r"[;.。]\s{0,4}(?=[^\s\d])|[;.。]\s{1,4}(?=\S)")
 _HOWEVER: Final = re.compile(
     r"(?P<true>[^\n,，.;]{1,60}),\s(?:however|though|in fact|in truth|actually|jedoch|allerdings|en revanche|en fait|"
