@@ -23,6 +23,7 @@ from gradewire.results import ScoreReport, Status
 _NAMES = tuple(field.name for field in fields(Item))
 ESTIMATES: Final = ("mean", "mean_low", "mean_high", "share_right", "share_right_low", "share_right_high")
 """Values of a `StepMetric` that are estimates, with the bounds of their 95 % intervals."""
+_BOUNDS: Final = tuple(name for name in ESTIMATES if name.endswith(("_low", "_high")))
 _Z: Final = 1.959964
 _T_TERMS: Final = (
     _Z,
@@ -120,8 +121,13 @@ class StepScores:
         return values
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dictionary that JSON can store."""
-        return asdict(self)
+        """Return a dictionary that JSON can store, without unknown bounds of intervals."""
+        values = asdict(self)
+        for metric in values["metrics"].values():
+            for name in _BOUNDS:
+                if metric[name] is None:
+                    del metric[name]
+        return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
