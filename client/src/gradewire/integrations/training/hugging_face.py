@@ -140,7 +140,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         return 0 if self._state is None else int(self._state.global_step)
 
     def _waited_for(self) -> dict[str, float]:
-        """Return the step's values. If the scores are late, return NaN, so that no guess decides which model is best."""
+        """Return the step's values. If the scores are late, return NaN, which never becomes the best."""
         if self.scorer is None:
             return {}
         scores = self.scorer.wait_for(self._step, self._name, self._wait_s)
