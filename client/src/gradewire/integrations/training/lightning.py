@@ -94,11 +94,7 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
             return
         collected, self._collected = dict(self._collected), defaultdict(list)
         shards = _gathered(collected, trainer.world_size, is_first=trainer.is_global_zero)
-        names = []
-        for loader in sorted({loader for shard in shards for loader in shard}) if self.scorer is not None else ():
-            items = [item for shard in shards for item in shard.get(loader, ())]
-            names.append(f"{self._name}_{loader}" if loader else self._name)
-            self.scorer.submit(trainer.global_step, items, names[-1])
+        names = self._submit(trainer.global_step, shards)
         if self._wait_s:
             # `_log_late` passes the scores to the loggers, so they are not logged twice.
             pl_module.log_dict(
@@ -121,15 +117,28 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
         """Release the directory without waiting."""
         self._close(trainer, 0.0)
 
+    def _submit(self, step: int, shards: Sequence[dict[int, list[ItemLike]]]) -> list[str]:
+        """Submit all ranks' items, and return the names of the data sets. Return [] on ranks without a scorer."""
+        names: list[str] = []
+        if self.scorer is None:
+            return names
+        for loader in sorted({loader for shard in shards for loader in shard}):
+            items = [item for shard in shards for item in shard.get(loader, ())]
+            names.append(f"{self._name}_{loader}" if loader else self._name)
+            self.scorer.submit(step, items, names[-1])
+        return names
+
     def _waited_for(self, step: int, names: Sequence[str]) -> dict[str, float]:
         """Return the step's values by tag, with NaN in place of missing estimates. On other ranks, return {}."""
-        scorer, until_s = self.scorer, time.monotonic() + self._wait_s
+        until_s = time.monotonic() + self._wait_s
         values: dict[str, float] = {}
-        for name in names if scorer is not None else ():
-            scores = scorer.wait_for(step, name, max(0.0, until_s - time.monotonic()))
+        if self.scorer is None:
+            return values
+        for name in names:
+            scores = self.scorer.wait_for(step, name, max(0.0, until_s - time.monotonic()))
             if scores is None:
                 _log.warning("step %d of %s has no scores after %g s (wait_s)", step, name, self._wait_s)
-            values |= {f"{name}/{label}/{each}": math.nan for label in scorer.labels for each in ESTIMATES}
+            values |= {f"{name}/{label}/{each}": math.nan for label in self.scorer.labels for each in ESTIMATES}
             values |= {} if scores is None else scores.scalars()
         return values
 
