@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from examples.training.questions import ROWS, Adder, all_numbers, answers
 from lightning.pytorch import LightningModule, Trainer, seed_everything
+from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
@@ -51,10 +52,18 @@ def main() -> None:
     parser.add_argument("--server", default="127.0.0.1:50051", help="HOST:PORT of a gradewire server")
     parser.add_argument("--directory", type=Path, required=True, help="directory of the run: spool and logs")
     parser.add_argument("--metrics", default="exact_match,smile", help="metrics to score with")
+    parser.add_argument("--wait-s", type=float, default=0, help="seconds to wait for scores, to keep the best model")
     parser.add_argument("--devices", type=int, default=1, help="number of training processes")
     arguments = parser.parse_args()
 
     seed_everything(0)
+    validation = ValidationCallback(
+        ValidationSettings(arguments.server, arguments.metrics, directory=arguments.directory / "spool"),
+        wait_s=arguments.wait_s,
+    )
+    best = ModelCheckpoint(
+        arguments.directory / "best", "{step}", monitor="validation/exact_match/mean", mode="max", save_top_k=1
+    )
     rows = TensorDataset(torch.arange(len(ROWS)), all_numbers())
     trainer = Trainer(
         accelerator="cpu",
@@ -65,16 +74,12 @@ def main() -> None:
         log_every_n_steps=10,
         enable_progress_bar=False,
         enable_model_summary=False,
-        enable_checkpointing=False,
+        enable_checkpointing=arguments.wait_s > 0,
         logger=[
             CSVLogger(arguments.directory, name="csv", version=0),
             TensorBoardLogger(arguments.directory, name="tensorboard", version=0),
         ],
-        callbacks=[
-            ValidationCallback(
-                ValidationSettings(arguments.server, arguments.metrics, directory=arguments.directory / "spool")
-            ),
-        ],
+        callbacks=[validation, best] if arguments.wait_s else [validation],
     )
     trainer.fit(AdderModule(), DataLoader(rows, batch_size=20, shuffle=True), DataLoader(rows, batch_size=20))
 

@@ -45,7 +45,7 @@ def test_a_plain_loop(server: ServerProcess, tmp_path: Path) -> None:
 
 
 def test_lightning_on_two_ranks(server: ServerProcess, tmp_path: Path) -> None:
-    arguments = ("--server", server.address, "--directory", str(tmp_path), "--devices", "2")
+    arguments = ("--server", server.address, "--directory", str(tmp_path), "--devices", "2", "--wait-s", "60")
     run("examples.training.lightning_trainer", *arguments)
     with (tmp_path / "csv/version_0/metrics.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -59,6 +59,8 @@ def test_lightning_on_two_ranks(server: ServerProcess, tmp_path: Path) -> None:
     events = EventAccumulator(str(tmp_path / "tensorboard/version_0")).Reload()
     logged = [(event.step, event.value) for event in events.Scalars("validation/exact_match/mean")]
     assert [step for step, _ in logged] == steps
+    best = steps[means.index(max(means))]
+    assert [path.name for path in (tmp_path / "best").iterdir()] == [f"step={best}.ckpt"]
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,12 @@ def _libraries_warn_of_small_things() -> Iterator[None]:
         yield
 
 
-def train(callback: ValidationCallback, tmp_path: Path) -> list[dict[str, Any]]:
+def train(callback: ValidationCallback, tmp_path: Path, **changed: Any) -> list[dict[str, Any]]:
     """Trains a causal model for four steps with two evaluations; gives the log's history."""
+    return list(trained(callback, tmp_path, **changed).state.log_history)
+
+
+def trained(callback: ValidationCallback, tmp_path: Path, **changed: Any) -> Trainer:
     torch.manual_seed(0)
     sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
     model = LlamaForCausalLM(LlamaConfig(vocab_size=len(make_tokenizer()), **sizes))
@@ -42,15 +46,15 @@ def train(callback: ValidationCallback, tmp_path: Path) -> list[dict[str, Any]]:
         max_steps=4,
         eval_strategy="steps",
         eval_steps=2,
-        save_strategy="no",
         per_device_train_batch_size=4,
         use_cpu=True,
         report_to="none",
         disable_tqdm=True,
+        **{"save_strategy": "no", **changed},
     )
     trainer = Trainer(model, arguments, train_dataset=encoded, eval_dataset=encoded, callbacks=[callback])
     trainer.train()
-    return list(trainer.state.log_history)
+    return trainer
 
 
 def prediction(answers: list[str]) -> Any:
@@ -81,6 +85,19 @@ def test_a_causal_model_answers_after_each_evaluation(small_server: SmallServer,
     assert len((tmp_path / "spool/scores.csv").read_text().splitlines()) == 3
 
 
+def test_the_best_checkpoint_of_a_plain_trainer_is_that_of_the_best_scores(
+    small_server: SmallServer, tmp_path: Path
+) -> None:
+    right = [str(row["references"][0]) for row in FEW]
+    said = iter([right, ["nothing"] * len(FEW)])
+    callback = callback_of(small_server.address, tmp_path, answers=lambda _: next(said), wait_s=30.0)
+    best = {"metric_for_best_model": "eval_exact_match", "greater_is_better": True, "save_steps": 2}
+    state = trained(callback, tmp_path, save_strategy="steps", **best).state
+    assert (state.best_metric, Path(state.best_model_checkpoint or "").name) == (1.0, "checkpoint-2")
+    logged = [entry["step"] for entry in state.log_history if "eval_exact_match" in entry]
+    assert logged == [2, 4], "each evaluation's scores are logged once"
+
+
 def test_a_dead_server_ends_no_training(tmp_path: Path) -> None:
     callback = callback_of(NOBODY, tmp_path, answers=lambda _: ["zero"] * 6, deadline_s=0.2, close_s=0.5, wait_s=0.3)
     history = train(callback, tmp_path)
@@ -93,7 +110,9 @@ def test_a_dead_server_ends_no_training(tmp_path: Path) -> None:
 def test_compute_metrics_decodes_what_was_generated(small_server: SmallServer, tmp_path: Path) -> None:
     callback = callback_of(small_server.address, tmp_path, wait_s=30.0)
     said = ["zero", "one", "two", "eleven", "five four", "nine"]
-    assert callback.compute_metrics(prediction(said)) == {"exact_match": 0.5, "exact_match_not_scored": 0.0}
+    found = callback.compute_metrics(prediction(said))
+    assert (found["exact_match"], found["exact_match_not_scored"]) == (0.5, 0.0)
+    assert found["exact_match_low"] < 0.5 < found["exact_match_high"]
     sent = [item for request in small_server.script.requests for item in request.items]
     assert [item.prediction for item in sent] == said
     assert [item.question for item in sent] == [row["question"] for row in FEW]

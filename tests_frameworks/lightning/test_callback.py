@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger
 from tests.client.small_server import SmallServer
 from torch.utils.data import DataLoader
@@ -79,6 +80,53 @@ def test_scores_are_logged_under_their_steps(small_server: SmallServer, tmp_path
     sent = [item.id for request in small_server.script.requests for item in request.items]
     assert sent == [str(float(row)) for row in range(8)] * 2, "the sanity check is not scored"
     assert callback.scorer is None
+
+
+def checkpointed(callback: ValidationCallback, monitor: str, tmp_path: Path) -> ModelCheckpoint:
+    """Trains for four epochs, of which the second one answers right; gives the checkpoint callback."""
+    checkpoint = ModelCheckpoint(tmp_path / "checkpoints", "{step}", monitor=monitor, mode="max")
+    trainer = Trainer(
+        accelerator="cpu",
+        max_epochs=4,
+        logger=CSVLogger(tmp_path, name="csv"),
+        callbacks=[checkpoint, callback],
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    trainer.fit(RightOnlyInTheSecondEpoch(), loader(), loader())
+    return checkpoint
+
+
+class RightOnlyInTheSecondEpoch(Module):
+    def validation_step(self, batch: torch.Tensor, batch_idx: int, dataloader_idx: int = 0) -> Any:
+        del batch_idx, dataloader_idx
+        answer = "cat" if self.current_epoch == 1 else "dog"
+        return {"items": [{"references": ["cat"], "prediction": answer} for _ in batch.tolist()]}
+
+
+@pytest.mark.parametrize("value", ["mean", "mean_low"])
+def test_a_callback_that_waits_has_the_best_checkpoint_chosen_by_scores(
+    small_server: SmallServer, tmp_path: Path, value: str
+) -> None:
+    settings = ValidationSettings(small_server.address, "exact_match", directory=tmp_path / "spool")
+    checkpoint = checkpointed(ValidationCallback(settings, wait_s=30.0), f"validation/exact_match/{value}", tmp_path)
+    assert Path(checkpoint.best_model_path).name == "step=4.ckpt"
+    rows = [row for row in logged(tmp_path) if row["validation/exact_match/mean"]]
+    assert [(row["step"], row["validation/exact_match/mean"]) for row in rows] == [
+        ("2", "0.0"),
+        ("4", "1.0"),
+        ("6", "0.0"),
+        ("8", "0.0"),
+    ], "scores are logged once"
+
+
+def test_late_scores_choose_no_checkpoint_and_end_no_training(tmp_path: Path) -> None:
+    settings = ValidationSettings(NOBODY, "exact_match", directory=tmp_path / "spool", options={"deadline_s": 0.2})
+    checkpoint = checkpointed(
+        ValidationCallback(settings, wait_s=0.1, close_s=0.1), "validation/exact_match/mean", tmp_path
+    )
+    assert checkpoint.best_model_score is not None
+    assert torch.isinf(checkpoint.best_model_score)
 
 
 def test_several_loaders_have_names_of_their_own(small_server: SmallServer, tmp_path: Path) -> None:

@@ -221,4 +221,5 @@ def embedded_transport(**settings: Any) -> Transport:
 
         return EmbeddedTransport(settings)
     except ImportError as error:
-        raise MissingExtra.of("the embedded engine", error) from error
+        missing = MissingExtra.of("the embedded engine", error)
+        raise missing from (None if isinstance(error, ModuleNotFoundError) else error)

@@ -116,4 +116,6 @@ def needed_by(user: str, install: str = "") -> Iterator[None]:
         yield
     except ImportError as error:
         package = install or (error.name or "").partition(".")[0]
-        raise MissingExtra(f"{user} needs {error.name} ({error}). Run: pip install '{package}'") from error
+        missing = MissingExtra(f"{user} needs {error.name} ({error}). Run: pip install '{package}'")
+        # An installed package that fails to import has a reason to show.
+        raise missing from (None if isinstance(error, ModuleNotFoundError) else error)

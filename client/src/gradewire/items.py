@@ -97,9 +97,9 @@ def _named_reasons() -> Iterator[None]:
     except UnreadableValueError:
         raise
     except OSError as error:
-        raise UnreadableValueError(f"the file cannot be read: {error.strerror or error}") from error
-    except (ValueError, RuntimeError) as error:  # the name contains a NUL, or links form a loop
-        raise UnreadableValueError("the file's name is not valid") from error
+        raise UnreadableValueError(f"the file cannot be read: {error.strerror or error}") from None
+    except (ValueError, RuntimeError):  # the name contains a NUL, or links form a loop
+        raise UnreadableValueError("the file's name is not valid") from None
 
 
 def _message(position: int, value: Any) -> types_pb2.Image:
@@ -120,7 +120,7 @@ def _message(position: int, value: Any) -> types_pb2.Image:
             return types_pb2.Image(data=Path(value).read_bytes())
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
-            raise UnreadableValueError(f"[{position}] cannot be read: {why}") from error
+            raise UnreadableValueError(f"[{position}] cannot be read: {why}") from None
     if callable(getattr(value, "save", None)) and hasattr(value, "mode"):  # a Pillow image; Pillow is not imported here
         return types_pb2.Image(data=_png(position, value))
     raise UnreadableValueError(f"[{position}] is a {type(value).__name__}: give bytes, a pathlib.Path or a URI")

@@ -13,10 +13,11 @@ import {
 } from "./gen/gradewire/v1/judging_pb.js";
 import {
   type ItemResult,
-  type ScoreStreamConfigSchema,
+  ScoreStreamConfigSchema,
   ScoreStreamRequestSchema,
 } from "./gen/gradewire/v1/scoring_pb.js";
 import { ItemSchema } from "./gen/gradewire/v1/types_pb.js";
+import { type WithIdentifiers, withMetrics } from "./metrics.js";
 import { type Services, servicesOver } from "./services.js";
 import { RowStream, type StreamOptions } from "./streams/row-stream.js";
 import { type CallPolicy, withPolicy } from "./transport/policy.js";
@@ -58,15 +59,16 @@ export class GradewireClient implements Services {
    */
   scoreStream(
     items: Rows<MessageInitShape<typeof ItemSchema>>,
-    config: MessageInitShape<typeof ScoreStreamConfigSchema>,
+    config: WithIdentifiers<MessageInitShape<typeof ScoreStreamConfigSchema>>,
     options: StreamOptions = {},
   ): AsyncGenerator<ItemResult, void, undefined> {
+    const resolved = withMetrics(ScoreStreamConfigSchema, config);
     const stream = new RowStream(
       items,
       {
         open: (requests: AsyncIterable<MessageInitShape<typeof ScoreStreamRequestSchema>>, signal) =>
           this.scoring.scoreStream(requests, { signal }),
-        first: () => ({ kind: { case: "config", value: config } }) as const,
+        first: () => ({ kind: { case: "config", value: resolved } }) as const,
         rows: (rows) => ({ kind: { case: "items", value: { items: rows } } }) as const,
         sizeBytes: (row) => toBinary(ItemSchema, create(ItemSchema, row)).length,
         parts: (reply) =>

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 from gradewire_gateway.json_methods import JSON_TYPE, LINES_TYPE
+from gradewire_gateway.metric_identifiers import METRIC
 from gradewire_gateway.page import ACCESS_PATH, REPORT_PATH
 from gradewire_gateway.problems import CODE_TABLE, MEDIA_TYPE
 from gradewire_gateway.wire import FLOATS, INTEGERS, RpcMethod, all_methods, descriptor_of
@@ -32,6 +33,11 @@ _TEXT_INTEGERS: Final = {
 }
 """Patterns for 64-bit integers, which are strings in JSON because JavaScript's numbers have only 53 bits."""
 _BASE64: Final = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+_IDENTIFIER: Final = {
+    "type": "string",
+    "description": "A metric identifier, such as smile:fast, correctness?grader=none, or the line in a provenance.",
+    "examples": ["correctness", "smile:fast"],
+}
 _NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
 
 
@@ -139,6 +145,8 @@ class Schemas:
         if held is not None and held.GetOptions().map_entry:
             return {"type": "object", "additionalProperties": self._value(held.fields_by_name["value"])}
         value = self._value(field)
+        if field.is_repeated and held is not None and held.full_name == METRIC:
+            return {"type": "array", "items": {"anyOf": [value, _IDENTIFIER]}}
         if field.is_repeated:
             return {"type": "array", "items": value}
         return value if field.has_presence or field.enum_type is not None else {**value, "default": _default(field)}

@@ -89,7 +89,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     cause: BaseException | None = error
     while cause is not None:
         yield cause
-        cause = cause.__cause__
+        cause = cause.__cause__ or cause.__context__
 
 
 def make_scorer(settings: RewardPostSettings, transport: Transport | None = None) -> RewardScorer:

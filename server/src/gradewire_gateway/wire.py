@@ -16,6 +16,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 import gradewire_proto.v1
 from gradewire import transport
+from gradewire_gateway.metric_identifiers import METRIC, parse_identifiers
 from gradewire_gateway.problems import Problem, ProblemError, invalid
 from gradewire_gateway.settings import MIB
 
@@ -167,7 +168,8 @@ def _named_twice(value: Any, kind: Descriptor) -> Fault | None:
 
 def _of_message(value: object, kind: Descriptor, at: str) -> Iterator[Fault]:
     if not isinstance(value, dict):
-        yield Fault(at, "must be an object")
+        identifier = ', or a metric identifier such as "smile:fast"' if kind.full_name == METRIC else ""
+        yield Fault(at, f"must be an object{identifier}")
         return
     fields = _fields_of(kind)
     given: dict[str, str] = {}
@@ -283,6 +285,7 @@ def read_message(data: Buffer, kind: type[M], at: str = "") -> M:
     value = read_object(data, at)
     descriptor = descriptor_of(kind)
     where = f"{at}: " if at else ""
+    parse_identifiers(value, descriptor, where=where)
     try:
         message = json_format.ParseDict(value, kind())
         fault = _named_twice(value, descriptor)  # ParseDict would use the last value

@@ -308,3 +308,38 @@ def test_a_column_without_a_value_has_no_table(score: Any) -> None:
     assert run.by == {"kind": {}}
     assert "smile by kind" not in run.done.stderr
     assert "by kind: 60 rows have no kind and are in no group" in run.done.stderr
+
+
+def test_models_need_no_flag_and_the_best_comes_first(command: Command, tmp_path: Path) -> None:
+    file, summary = write_rows(tmp_path / "a.jsonl", answers()), tmp_path / "summary.json"
+    arguments = ("score", file, "--metrics", "smile,exact_match", "--summary-json", summary)
+    done = command(*arguments, stub=letters_stub())
+    table = done.stderr.partition("smile by model")[2].partition("exact_match by model")[0].splitlines()
+    named = [line.split() for line in table if line.strip().startswith(("big", "small"))]
+    assert [line[:4] for line in named] == [["big", "30", "30", "0.075"], ["small", "30", "30", "0.055"]]
+    means = json.loads(summary.read_text())["by"]["model"]
+    assert list(means) == ["big", "small"]
+    low, high = means["big"]["smile"]["interval_95"]
+    assert named[0][4:6] == [f"[{low:.3f},".replace("0.", "."), f"{high:.3f}]".replace("0.", ".")]
+    assert low < means["big"]["smile"]["mean"] < high
+    assert "difference" not in means["big"]["smile"]
+
+
+@pytest.mark.parametrize("models", [1, 21])
+def test_one_model_and_more_than_20_have_no_table(command: Command, tmp_path: Path, models: int) -> None:
+    found = [{**row, "model": f"model {place % models}"} for place, row in enumerate(answers())]
+    done = command("score", write_rows(tmp_path / "a.jsonl", found), "--metrics", "smile", stub=letters_stub())
+    assert "by model" not in done.stderr
+
+
+def test_rows_without_a_model_are_counted_beside_the_table(command: Command, tmp_path: Path) -> None:
+    found = [*answers(), {"references": ["a"], "prediction": "xx"}]
+    done = command("score", write_rows(tmp_path / "a.jsonl", found), "--metrics", "smile", stub=letters_stub())
+    assert "by model: 1 rows have no model and are in no group" in done.stderr
+
+
+def test_another_grouping_takes_the_place_of_models(command: Command, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "a.jsonl", answers())
+    done = command("score", file, "--metrics", "smile", "--group-by", "dataset", stub=letters_stub())
+    assert "smile by dataset" in done.stderr
+    assert "by model" not in done.stderr

@@ -1,6 +1,9 @@
 """A training loop goes on while the real server is killed, and every step gets its scores."""
 
+import json
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +17,7 @@ from gradewire.integrations.training.sinks import CsvSink
 
 METRICS = "smile,exact_match"
 _DEAD_S = 2.0
+GRADEWIRE = Path(sys.executable).with_name("gradewire")
 
 
 def answered(step: int) -> list[dict[str, object]]:
@@ -74,3 +78,37 @@ def test_a_loop_without_a_server_has_the_same_scores(minilm: Path, tmp_path: Pat
     assert {label: metric.mean for label, metric in scores.metrics.items()} == {
         label: figures.mean for label, figures in summary.items()
     }
+
+
+def test_the_rows_of_two_checkpoints_are_compared_as_outputs_of_score(server: ServerProcess, tmp_path: Path) -> None:
+    rows = [{"id": f"q{number}", "question": f"What is {number}?", "references": [f"{number}"]} for number in range(30)]
+    answers = {
+        100: [{**row, "prediction": "I do not know."} for row in rows],
+        200: [{**row, "prediction": f"It is {row['references'][0]}."} for row in rows],
+    }
+    kept = tmp_path / "rows"
+    with ValidationScorer(server.address, METRICS, directory=tmp_path / "spool", rows_directory=kept) as validation:
+        for step, items in answers.items():
+            validation.submit(step, items)
+        assert validation.wait(60)
+    files = [kept / f"validation/step_{step}.jsonl" for step in answers]
+    written = tmp_path / "answers.jsonl"
+    written.write_text("".join(json.dumps(row) + "\n" for row in answers[200]))
+    gradewire("score", written, "--server", server.address, "--metrics", METRICS, "--out", tmp_path / "scores.jsonl")
+    rows_of = [
+        [json.loads(line) for line in path.read_text().splitlines()] for path in (files[1], tmp_path / "scores.jsonl")
+    ]
+    ours, theirs = [[{key: row[key] for key in ("id", "index", "scores")} for row in found] for found in rows_of]
+    assert ours == theirs
+    printed = gradewire("compare", *files, "--by", "smile")
+    assert "step_200 minus step_100: 30 pairs" in printed
+    assert "answer of step_200" in printed, "the rows that gained most are shown with their answers"
+    assert "It is 1" in printed
+    failed = subprocess.run(
+        [GRADEWIRE, "compare", *files[::-1], "--fail-if", "smile.mean.high < 0"], capture_output=True, check=False
+    )
+    assert failed.returncode == 4
+
+
+def gradewire(*arguments: str | Path) -> str:
+    return subprocess.run([GRADEWIRE, *arguments], check=True, capture_output=True, text=True).stdout

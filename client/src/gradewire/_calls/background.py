@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from gradewire._calls.client_calls import ClientCalls
 from gradewire._fork_safety import forget_in_children, keep_for_good
-from gradewire.errors import ClientClosed, ForkedClientError
+from gradewire.errors import ClientClosed, ForkedClientError, RequestError, ServerFault, TransportError
 
 T = TypeVar("T")
 
@@ -50,6 +50,11 @@ class BackgroundLoop:
             if not self._stopping:
                 raise
             raise ClientClosed("this client was closed during the call") from error
+        except (RequestError, TransportError) as error:
+            if isinstance(error, ServerFault):
+                raise
+            # The message says what to do, and no frame of the background thread adds to it.
+            raise error.with_traceback(None)  # noqa: B904 - the same error
         except BaseException:
             future.cancel()
             raise

@@ -94,7 +94,10 @@ class Retries:
         before = "" if error is self._last else f"; before that: {self._last}"
         passed_s = time.monotonic() - self._failing_since
         failure = type(error)(f"{_sentence(error)}. Tried {tried} in {passed_s:.1f} s{before}")
-        failure.retry_after_s, failure.may_pass, failure.__cause__ = error.retry_after_s, error.may_pass, error
+        failure.retry_after_s, failure.may_pass = error.retry_after_s, error.may_pass
+        # The message says all that `error` says, so a traceback shows only the causes of the server's defects.
+        failure.__cause__, failure.__context__ = error.__cause__, error
+        failure.__suppress_context__ = True
         return failure
 
     def _report(self, error: TransportError, left_s: float) -> None:

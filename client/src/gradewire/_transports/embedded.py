@@ -9,7 +9,7 @@ from typing import Any, Self
 from gradewire._fork_safety import keep_for_good
 from gradewire._tracing import engine_trace
 from gradewire._transports.failures import error_for
-from gradewire.errors import InvalidRequest, NotReady
+from gradewire.errors import InvalidRequest, NotReady, ServerFault
 from gradewire.transport import COMPARE, COMPARE_STREAM, LIST_MODELS, PREPARE, SCORE, SCORE_STREAM, Q, R, RpcMethod
 from gradewire_server.backends import open_handlers
 from gradewire_server.encoders.factory import check_installed
@@ -38,7 +38,7 @@ class EmbeddedTransport:
         try:
             self._settings = Settings.load(**settings)
         except SettingsError as error:
-            raise InvalidRequest(f"embedded: {error}") from error
+            raise InvalidRequest(f"embedded: {error}") from None
         check_installed(self._settings.engine)  # report missing libraries now, not at the first call
         self._holder: _Holder | None = None
 
@@ -76,7 +76,7 @@ class EmbeddedTransport:
             return await self._holder.handlers()
         except OSError as error:
             self._holder = None
-            raise NotReady(f"the engine in this process cannot open its files: {error}") from error
+            raise NotReady(f"the engine in this process cannot open its files: {error}") from None
         except ValueError as error:  # some settings are checked only when the engine uses them
             self._holder = None
             raise InvalidRequest(f"the engine in this process cannot start: {error}") from error
@@ -134,4 +134,5 @@ def _translated() -> Iterator[None]:
     except RequestError as error:
         code = ERROR_TABLE[type(error)].name
         retry_after_s = error.retry_after_s if isinstance(error, OverloadedError) else None
-        raise error_for(code, str(error), _HERE, retry_after_s=retry_after_s) from error
+        failure = error_for(code, str(error), _HERE, retry_after_s=retry_after_s)
+        raise failure from (error if isinstance(failure, ServerFault) else None)

@@ -60,7 +60,7 @@ def _read(path: Path | None) -> bytes | None:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise errors.InvalidRequest(f"tls: {path} cannot be read: {error.strerror}") from error
+        raise errors.InvalidRequest(f"tls: {path} cannot be read: {error.strerror}") from None
 
 
 class GrpcTransport:
@@ -142,7 +142,9 @@ class GrpcTransport:
                 yield trace.metadata(self._metadata)
             except grpc.aio.AioRpcError as error:
                 trace.answered_by(error.code().name)
-                raise await self._failure(error, connection) from error
+                failure = await self._failure(error, connection)
+                # gRPC's error explains only a defect of the server. It stays the context of all other errors.
+                raise failure from (error if isinstance(failure, errors.ServerFault) else None)
             finally:
                 connection.calls -= 1
                 over = {each for each in self._retired if each.is_over}

@@ -77,7 +77,7 @@ def shared_scorer(settings: Mapping[str, Any] | None = None, **defaults: Any) ->
     try:
         return _scorer(tuple(sorted(chosen.items())))
     except TypeError as error:
-        raise InvalidRequest(f"settings of a reward function: {error}") from error
+        raise InvalidRequest(f"settings of a reward function: {error}") from None
 
 
 def _settings_of_environment() -> dict[str, Any]:

@@ -8,15 +8,16 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gradewire.errors import MissingExtra
+from gradewire.intervals import mean_interval
 from gradewire.results import Status
 from gradewire_cli.options.common import Grouping, written
 from gradewire_cli.problems import InputError
-from gradewire_cli.results.tables import Table, Value, count, differing, estimated, measured
+from gradewire_cli.results.tables import Table, Value, count, differing, estimated, measured, number
 from gradewire_cli.results.tallies import MetricTally
 from gradewire_cli.rows.formats import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gradewire_cli.rows.input_file import InputFile
     from gradewire_cli.rows.row import Row
@@ -29,6 +30,8 @@ _SETTINGS = frozenset({"band_lower", "band_upper"})
 SHOWN_GROUPS = 60
 COMPARED_GROUPS = 1000
 _SHOWN_NAMES = 10
+MOST_MODELS = 20
+"""Maximum number of models in the table that needs no --group-by."""
 
 
 @dataclass(slots=True)
@@ -85,6 +88,48 @@ class GroupColumn:
 
 
 @dataclass(slots=True)
+class ModelScores:
+    """Tallies by the rows' `model`, for the table that `score` shows without --group-by.
+
+    Attributes:
+        tallies: Each model's tallies by metric label, or None after more than `MOST_MODELS` models.
+        outside: Number of rows without a model.
+    """
+
+    tallies: dict[str, dict[str, GroupTally]] | None = field(default_factory=dict)
+    outside: int = 0
+
+    def add(self, row: Row, output: Mapping[str, Any]) -> None:
+        """Count a row and its output row."""
+        if self.tallies is None:
+            return
+        if not row.model:
+            self.outside += 1
+            return
+        tallies = self.tallies.setdefault(row.model, {})
+        for label, result in output["scores"].items():
+            tallies.setdefault(label, GroupTally()).add(label, result, identifier=row.id)
+        if len(self.tallies) > MOST_MODELS:
+            self.tallies = None  # a column of ids, or a leaderboard
+
+    def breakdown(self) -> Breakdown | None:
+        """Return the models with the best mean of the first metric first, or None unless there are 2 to 20 models."""
+        if not self.tallies or len(self.tallies) < 2:
+            return None
+        first = next(iter(next(iter(self.tallies.values()))))
+        means = {name: tallies[first].mean for name, tallies in self.tallies.items()}
+        order = sorted(means, key=lambda name: (math.isnan(means[name]), -means[name], name))
+        lines = {
+            label: [_model_line(name, self.tallies[name][label]) for name in order] for label in self.tallies[order[0]]
+        }
+        return Breakdown(("model",), self.outside, lines, None, requested=False, shows_parts=False)
+
+
+def _model_line(name: str, tally: GroupTally) -> GroupMetric:
+    return GroupMetric((name,), tally, None, mean_interval(tally.scores))
+
+
+@dataclass(slots=True)
 class GroupedScores:
     """All groupings of a run.
 
@@ -124,11 +169,28 @@ class GroupedScores:
 
 @dataclass(frozen=True, slots=True)
 class GroupMetric:
-    """One metric's values in one group. `statistics` is None if there are too many groups or numpy is missing."""
+    """One metric's values in one group.
+
+    Attributes:
+        statistics: Statistics that need numpy and a baseline. None without --group-by, with too many groups, or without
+            numpy.
+        interval: The mean's 95 % interval in place of `statistics`.
+    """
 
     group: tuple[str, ...]
     tally: GroupTally
     statistics: GroupStatistics | None
+    interval: tuple[float, float] | tuple[None, None] = (None, None)
+
+    @property
+    def mean(self) -> Value:
+        """The mean, with its interval if it is known."""
+        if self.statistics is not None:
+            return estimated(self.statistics.mean)
+        low, high = self.interval
+        if low is None or high is None:
+            return measured(self.tally.mean)
+        return Value(number(self.tally.mean), self.tally.mean, low, high, bounds=(number(low), number(high)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +200,8 @@ class Breakdown:
     Attributes:
         outside: Number of rows that belong to no group.
         unknown_baseline: The requested baseline if no group has that name, otherwise None.
-        requested: True for --group-by, False for official files' question types.
+        requested: True for --group-by, False for official files' question types and for models.
+        shows_parts: True if tables have the means of the scores' parts. The document always has them.
     """
 
     columns: Grouping
@@ -146,6 +209,7 @@ class Breakdown:
     lines: dict[str, list[GroupMetric]]
     unknown_baseline: str | None
     requested: bool
+    shows_parts: bool = True
 
     def document(self) -> dict[str, Any]:
         """Return the values nested by group and label, for `write_json`."""
@@ -162,7 +226,17 @@ class Breakdown:
         """Yield a table for each metric, or nothing if there are no groups."""
         for label, lines in self.lines.items():
             if lines:
-                yield _table(f"{label} by {' and '.join(self.columns)}", self.columns, lines[:SHOWN_GROUPS])
+                yield self._table(label, lines[:SHOWN_GROUPS])
+
+    def _table(self, label: str, lines: Sequence[GroupMetric]) -> Table:
+        names = dict.fromkeys(name for line in lines for name in line.tally.parts) if self.shows_parts else ()
+        shown = dict(_columns(lines, self.columns, names))
+        return Table(
+            f"{label} by {' and '.join(self.columns)}",
+            [*self.columns, *shown],
+            [[*line.group, *(cell(line) for cell in shown.values())] for line in lines],
+            heads=len(self.columns),
+        )
 
     def notes(self) -> Iterator[str]:
         """Yield notes, for example on rows and groups that the tables leave out."""
@@ -294,7 +368,7 @@ def _line_document(line: GroupMetric) -> dict[str, Any]:
         "shares_without_score": tally.shares_without_score,
     }
     if statistics is None:
-        return {**mean, **rest}
+        return {**mean, **({} if line.interval[0] is None else {"interval_95": list(line.interval)}), **rest}
     paired = statistics.paired
     difference = None
     if paired is not None:
@@ -303,21 +377,13 @@ def _line_document(line: GroupMetric) -> dict[str, Any]:
     return {**mean, "interval_95": interval, **rest, "difference": difference}
 
 
-def _table(title: str, columns: Grouping, lines: Sequence[GroupMetric]) -> Table:
-    shown = dict(_columns(lines, columns))
-    return Table(
-        title,
-        [*columns, *shown],
-        [[*line.group, *(cell(line) for cell in shown.values())] for line in lines],
-        heads=len(columns),
-    )
-
-
-def _columns(lines: Sequence[GroupMetric], columns: Grouping) -> Iterator[tuple[str, Callable[[GroupMetric], Value]]]:
+def _columns(
+    lines: Sequence[GroupMetric], columns: Grouping, parts: Iterable[str]
+) -> Iterator[tuple[str, Callable[[GroupMetric], Value]]]:
     tallies = [line.tally for line in lines]
     yield "rows", lambda line: count(line.tally.rows)
     yield "scored", lambda line: count(len(line.tally.scores))
-    yield "mean", lambda line: measured(line.tally.mean) if line.statistics is None else estimated(line.statistics.mean)
+    yield "mean", lambda line: line.mean
     if any(tally.statuses[Status.EMPTY_PREDICTION] for tally in tallies):
         yield "mean, empty wrong", lambda line: measured(line.tally.mean_empty_as_wrong)
     if baseline := next(
@@ -327,7 +393,7 @@ def _columns(lines: Sequence[GroupMetric], columns: Grouping) -> Iterator[tuple[
         yield "on questions", lambda line: _of_paired(line, lambda paired: count(paired.questions))
     if any(tally.verdicts for tally in tallies):
         yield "right", lambda line: measured(line.tally.share_right)
-    for name in dict.fromkeys(name for tally in tallies for name in tally.parts):
+    for name in parts:
         yield name, lambda line, name=name: measured(line.tally.part_means.get(name, math.nan))  # type: ignore[misc]
     if any(len(tally.scores) < tally.rows for tally in tallies):
         yield "without score", lambda line: Value(_shares(line.tally) or "none")

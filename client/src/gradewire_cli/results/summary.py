@@ -17,7 +17,17 @@ from gradewire.results import MetricScore, ScoreWarning, Status
 from gradewire_cli.options.common import FailOn, written
 from gradewire_cli.problems import tell
 from gradewire_cli.results.progress import rows_per_second
-from gradewire_cli.results.tables import number, print_table, print_tables
+from gradewire_cli.results.tables import (
+    UNDEFINED,
+    Cell,
+    Table,
+    Value,
+    count,
+    measured,
+    number,
+    print_table,
+    print_tables,
+)
 from gradewire_cli.results.tallies import CascadeTally, JudgeTally, MetricTally, asks_judge, is_cascade
 from gradewire_cli.rows.formats import printable
 
@@ -183,19 +193,27 @@ def _metric_values(tally: MetricTally) -> dict[str, Any]:
     } | ({} if tally.cascade is None else {"cascade": tally.cascade.document()})
 
 
-def _print_means(summary: Summary) -> None:
-    columns: dict[str, Callable[[MetricTally], str]] = {
-        "scored": lambda tally: str(len(tally.scores)),
-        "mean": lambda tally: number(tally.mean),
-        "95 % interval": lambda tally: _interval_text(tally.interval()),
-        "share\nright": lambda tally: number(tally.share_right),
-        "rows\nUNCERTAIN": lambda tally: str(tally.uncertain) if tally.verdicts else "-",
+def summary_table(summary: Summary) -> Table:
+    """Return each metric's mean, share of right answers and counts as a table."""
+    columns: dict[str, Callable[[MetricTally], Value]] = {
+        "scored": lambda tally: count(len(tally.scores)),
+        "mean": lambda tally: measured(tally.mean),
+        "95 % interval": lambda tally: Value(_interval_text(tally.interval())),
+        "share\nright": lambda tally: measured(tally.share_right),
+        "rows\nUNCERTAIN": lambda tally: count(tally.uncertain) if tally.verdicts else Value(UNDEFINED),
     }
     if any(tally.statuses[Status.EMPTY_PREDICTION] for tally in summary.metrics.values()):
-        columns["empty\nas wrong"] = lambda tally: number(tally.mean_empty_as_wrong)
-    columns["without\nscore"] = lambda tally: _counted(tally.failures) or "none"
-    lines = [[label, *(of(tally) for of in columns.values())] for label, tally in summary.metrics.items()]
-    print_table(f"{summary.rows} rows", ["metric", *columns], lines, stream=sys.stderr)
+        columns["empty\nas wrong"] = lambda tally: measured(tally.mean_empty_as_wrong)
+    columns["without\nscore"] = lambda tally: Value(_counted(tally.failures) or "none")
+    lines: list[list[Cell]] = [
+        [label, *(of(tally) for of in columns.values())] for label, tally in summary.metrics.items()
+    ]
+    return Table(f"{summary.rows} rows", ["metric", *columns], lines)
+
+
+def _print_means(summary: Summary) -> None:
+    table = summary_table(summary)
+    print_table(table.title, table.columns, [list(map(str, row)) for row in table.rows], stream=sys.stderr)
 
 
 def _interval_text(bounds: tuple[float, float] | None) -> str:
@@ -216,7 +234,7 @@ def print_summary(summary: Summary, run: RunFacts) -> None:
         for line in tally.cascade.lines() if tally.cascade is not None else ():
             click.echo(printable(f"{label}: {line}"), err=True)
         if tally.uncertain:
-            click.echo(f"{printable(label)}: {_uncertain_text(tally)}", err=True)
+            click.echo(f"{printable(label)}: {uncertain_text(tally)}", err=True)
     rate = run.scored_rows / run.wall_s if run.wall_s else 0.0
     click.echo(f"{run.scored_rows} rows in {run.wall_s:.1f} s ({rows_per_second(rate)}) by {run.location}", err=True)
     if texts := sum(summary.texts.values()):
@@ -239,7 +257,8 @@ def print_summary(summary: Summary, run: RunFacts) -> None:
         click.echo(f"reproduce: {run.command}", err=True)
 
 
-def _uncertain_text(tally: MetricTally) -> str:
+def uncertain_text(tally: MetricTally) -> str:
+    """Return a sentence on a metric's uncertain verdicts, with the way on."""
     judged = tally.verdicts.total()
     text = f"{tally.uncertain} of {judged} verdicts are uncertain ({tally.uncertain / judged:.1%}). Review them"
     others = f"The share of right answers among the other verdicts is {number(tally.share_right_certain)}"

@@ -1,18 +1,20 @@
 """The command `gradewire score`."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from gradewire.transport import Transport
+from gradewire.errors import needed_by
 from gradewire_cli.options.common import (
+    OUTPUT_FILE,
     FailOn,
     check_resume,
     choice_option,
@@ -27,8 +29,10 @@ from gradewire_cli.options.judge import JudgePrices, prices_of, prices_option
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of, metrics_help
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, silence_stdout, tell
 from gradewire_cli.results.groups import (
+    Breakdown,
     GroupColumn,
     GroupedScores,
+    ModelScores,
     breakdowns,
     check_baseline,
     check_comparable,
@@ -66,10 +70,17 @@ from gradewire_cli.scoring.plan import ScorePlan, resolve_plan, scoring_options
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 from gradewire_proto.exit_codes import ExitCode
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from gradewire.transport import Transport
+    from gradewire_cli.pages.scores import ReportAnswers
+
 output_options = stacked(
     option("--out", type=click.Path(dir_okay=False, path_type=Path, allow_dash=True), show_default="standard output"),
     resume_options,
     choice_option("--format", "format_", among=("jsonl", "table")),
+    option("--report", type=OUTPUT_FILE),
     *row_output_options,
     fail_on_option,
     everyday_quiet_option,
@@ -85,6 +96,7 @@ class Output:
         path: The file that --out names, or None for standard output.
         rows: The JSONL file for rows. If `path` is a table, `rows` is a file next to it.
         manifest: The manifest's path, or None if rows go to standard output and no manifest is requested.
+        report: The HTML page's path, or None without --report.
     """
 
     path: Path | None
@@ -94,6 +106,7 @@ class Output:
     printed_table: bool
     summary: Path | None
     manifest: Path | None = None
+    report: Path | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
@@ -112,6 +125,7 @@ class Output:
             printed_table=as_table,
             summary=options["summary_json"],
             manifest=manifest_path_of(options["manifest"], path, options["summary_json"]),
+            report=options["report"],
         )
 
     @property
@@ -119,7 +133,7 @@ class Output:
         """Files that may be written or removed, with their options."""
         rows = [] if self.rows is None else [*files_of(self.rows)]
         out = [("--out", path) for path in (self.path, *rows)]
-        return [*out, ("--summary-json", self.summary), ("--manifest", self.manifest)]
+        return [*out, ("--summary-json", self.summary), ("--manifest", self.manifest), ("--report", self.report)]
 
     def check(self) -> None:
         """Raise InputError if a file would be overwritten."""
@@ -167,7 +181,9 @@ class ScoreJob:
     baseline: str | None = None
     summary: Summary = field(default_factory=Summary)
     grouped: GroupedScores = field(init=False)
+    models: ModelScores = field(default_factory=ModelScores)
     synthetic_rows: int = 0
+    answers: ReportAnswers | None = None
 
     def __post_init__(self) -> None:
         self.grouped = GroupedScores([GroupColumn(grouping) for grouping in self.source.groupings])
@@ -213,7 +229,7 @@ class ScoreJob:
                 scored_rows=self.summary.rows - before,
                 wall_s=clock.times().wall_s,
                 notes=(*opened.notes, *opened.late_notes),
-                by=breakdowns(self.grouped, self.baseline, requested=self.source.groupings_requested),
+                by=self._breakdowns(),
                 server_version=version,
             )
             self._write_outputs(clock, facts, scorer)
@@ -226,17 +242,20 @@ class ScoreJob:
             write_json(self.output.summary, summary_document(self.summary, facts))
         if self.output.manifest is not None:
             save_manifest(self.output.manifest, self._manifest(clock, facts, scorer.lines))
+        if self.output.report is not None and self.answers is not None:
+            self.answers.write(self.output.report, self.summary, facts, self.source.short_name)
         self.output.remove_rows()
 
     def _check_finished_table(self, rows: Iterator[Row], lines: Mapping[str, str]) -> None:
         if self.output.path is None:
             raise RuntimeError("standard output is not a table")
         statuses = check_whole(self.output.path, rows, lines)
-        if self.output.summary is not None and not self.output.summary.exists():
-            raise InputError(
-                f"--summary-json {self.output.summary}: {self.output.path} is complete, so this run scores nothing to "
-                "summarize. Leave the option out, or score again with --overwrite"
-            )
+        for option_, path in (("--summary-json", self.output.summary), ("--report", self.output.report)):
+            if path is not None and not path.exists():
+                raise InputError(
+                    f"{option_} {path}: {self.output.path} is complete, so this run scores nothing to summarize. Leave "
+                    "the option out, or score again with --overwrite"
+                )
         for found in statuses:
             self.summary.count(found)
         if not self.quiet:
@@ -281,7 +300,19 @@ class ScoreJob:
 
     def _take_resumed(self, row: Row, output: Mapping[str, Any]) -> None:
         self.summary.add(output, row=row)
+        self._count(row, output)
+
+    def _count(self, row: Row, output: Mapping[str, Any]) -> None:
         self.grouped.add(row, output)
+        if not self.source.groupings_requested:
+            self.models.add(row, output)
+        if self.answers is not None:
+            self.answers.add(row, output)
+
+    def _breakdowns(self) -> list[Breakdown]:
+        found = breakdowns(self.grouped, self.baseline, requested=self.source.groupings_requested)
+        by_model = self.models.breakdown()
+        return found if by_model is None else [*found, by_model]
 
     def _watched(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
@@ -303,7 +334,7 @@ class ScoreJob:
                 ) from error
         for scored in batch:
             self.summary.add(scored.output, scored.scores, row=scored.row)
-            self.grouped.add(scored.row, scored.output)
+            self._count(scored.row, scored.output)
 
     def _print(self, batch: Sequence[ScoredRow], scorer: RowScorer) -> None:
         if self.output.printed_table:
@@ -321,6 +352,15 @@ class ScoreJob:
             return ""
         metrics = self.metrics.arguments(scorer.lines.values())
         return shlex.join(["gradewire", "score", *self.source.arguments, *metrics, *self.connection.arguments])
+
+
+def _report_answers() -> ReportAnswers:
+    """Return an empty collection for --report; raise MissingExtra before any row is scored if a package is missing."""
+    with needed_by("--report", "gradewire[agree]"):
+        import jinja2  # noqa: F401, PLC0415 - optional
+
+        from gradewire_cli.pages.scores import ReportAnswers  # noqa: PLC0415 - numpy is optional
+    return ReportAnswers()
 
 
 def _cell(label: str, result: Mapping[str, Any]) -> str:
@@ -361,6 +401,7 @@ def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_ru
     )
     with exit_on_interrupt(output.resume_hint), one_line_errors():
         check_comparable(source)
+        job.answers = _report_answers() if output.report is not None else None
         check_baseline(source, options["baseline"])
         asyncio.run(job.run(transport=ctx.obj))
     if job.summary.fails(fail_on):

@@ -830,6 +830,11 @@ class MetricSpec(_message.Message):
     JUDGE_VERDICT_FIELD_NUMBER: _builtins.int
     AUTO_FIELD_NUMBER: _builtins.int
     COMPARE_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    """Required version of the metric's definition. If the server has a different version, it returns INVALID_ARGUMENT. 0
+    accepts any version.
+    """
     @_builtins.property
     def correctness(self) -> Global___CorrectnessParameters: ...
     @_builtins.property
@@ -905,10 +910,11 @@ class MetricSpec(_message.Message):
         judge_verdict: Global___JudgeVerdictParameters | None = ...,
         auto: Global___AutoParameters | None = ...,
         compare: Global___CompareParameters | None = ...,
+        version: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "choice_match", b"choice_match", "cider", b"cider", "compare", b"compare", "correctness", b"correctness", "easy_match", b"easy_match", "exact_match", b"exact_match", "grader", b"grader", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "token_f1", b"token_f1", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "choice_match", b"choice_match", "cider", b"cider", "compare", b"compare", "correctness", b"correctness", "easy_match", b"easy_match", "exact_match", b"exact_match", "grader", b"grader", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "token_f1", b"token_f1", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "choice_match", b"choice_match", "cider", b"cider", "compare", b"compare", "correctness", b"correctness", "easy_match", b"easy_match", "exact_match", b"exact_match", "grader", b"grader", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "token_f1", b"token_f1", "value_match", b"value_match", "version", b"version", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["correctness", "smile", "sbert", "sfve", "bertscore", "exact_match", "easy_match", "lexical_match", "value_match", "token_f1", "choice_match", "vqa_accuracy", "soft_vqa_accuracy", "rouge_l", "bleu", "meteor", "cider", "grader", "lave", "judge_grade", "judge_similarity", "judge_verdict", "auto", "compare"]  # noqa: Y015
     _WhichOneofArgType_metric: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
@@ -2090,8 +2096,8 @@ class Provenance(_message.Message):
     model_digest: _builtins.str
     """Digest (64 hex digits) of the weights, tokenizer, lengths, pooling, prefix and numeric class."""
     line: _builtins.str
-    """The metric identifier, which contains all of these fields in one string. The command and the Python client can
-    parse the identifier.
+    """The metric identifier, which contains all of these fields in one string. The command, the HTTP API and the clients
+    for Python and TypeScript can parse the identifier.
     """
     reference_set: _builtins.str
     """The call's reference set; empty unless the metric reads the set (SYNTHETIC_MODE_PREPARED, CORPUS_PREPARED)."""

@@ -270,6 +270,12 @@ class Planner:
         if name is None or metric is None:
             known = ", ".join(self._metrics)
             raise InvalidRequestError(path, f"has no metric, or has an unknown metric; use one of {known}")
+        if spec.version and spec.version != metric.info.version:
+            raise InvalidRequestError(
+                f"{path}.version",
+                f"{name} has version {metric.info.version} here, not {spec.version}; leave the version out, or use a "
+                "different server",
+            )
         return self._plan(spec, metric, f"{path}.{name}")
 
     def _plan(self, spec: types_pb2.MetricSpec, metric: Metric[Any], path: str) -> MetricPlan:

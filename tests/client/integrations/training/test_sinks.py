@@ -35,6 +35,7 @@ def test_scores_of_a_server_are_appended_over_runs(
         ("200", "rouge_l"),
     ]
     assert [float(row["mean"]) for row in read_rows] == pytest.approx([2 / 3] * 4)
+    assert all(float(row["mean_low"]) < float(row["mean"]) < float(row["mean_high"]) for row in read_rows)
     assert {(row["scored"], row["items"], row["not_scored_share"]) for row in read_rows} == {("3", "3", "0.0")}
     assert [json.loads(row["counts"]) for row in read_rows] == [{"OK": 3}] * 4
     assert read_rows[0]["line"].startswith("exact_match/1")

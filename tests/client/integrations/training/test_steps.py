@@ -12,6 +12,7 @@ from PIL import Image
 
 from gradewire import Item
 from gradewire._calls.submit import READ_NAMES
+from gradewire.integrations import StepMetric, StepScores, StepState
 from gradewire.integrations.training.steps import decode_row, encode_row
 from gradewire.items import ItemProblem, encode_item
 
@@ -64,3 +65,30 @@ def test_a_row_that_nothing_can_write_becomes_one_without_a_score() -> None:
     circular["question"] = [circular]
     for row in (circular, object(), {"references": object(), "prediction": "b"}):
         assert sent(decode_row(encode_row(row, READ_NAMES))) is ItemProblem
+
+
+def test_scalars_have_the_bounds_that_are_known() -> None:
+    known = StepMetric(
+        0.5, 0.4, 5, 0.0, {"OK": 5}, mean_low=0.3, mean_high=0.7, share_right_low=0.1, share_right_high=0.8
+    )
+    few = StepMetric(0.5, None, 2, 0.0, {"OK": 2})
+    scores = StepScores(1, "held out", 5, StepState.SCORED, {"smile": known, "rouge_l": few})
+    assert scores.scalars() == {
+        "held out/smile/mean": 0.5,
+        "held out/smile/mean_low": 0.3,
+        "held out/smile/mean_high": 0.7,
+        "held out/smile/share_right": 0.4,
+        "held out/smile/share_right_low": 0.1,
+        "held out/smile/share_right_high": 0.8,
+        "held out/smile/uncertain": 0,
+        "held out/smile/not_scored": 0.0,
+        "held out/rouge_l/mean": 0.5,
+        "held out/rouge_l/not_scored": 0.0,
+    }
+
+
+def test_scores_of_an_older_version_are_read_without_bounds() -> None:
+    scores = StepScores(1, "a", 2, StepState.SCORED, {"smile": StepMetric(0.5, None, 2, 0.0, {"OK": 2})})
+    stored = scores.to_dict()
+    assert "mean_low" not in stored["metrics"]["smile"]
+    assert StepScores.from_dict(json.loads(json.dumps(stored))) == scores

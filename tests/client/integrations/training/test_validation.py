@@ -1,5 +1,6 @@
 """A training loop hands steps over: the server answers."""
 
+import json
 import logging
 import os
 import pickle
@@ -225,3 +226,58 @@ def test_a_fork_cannot_submit_to_its_parents_scorer(
 def test_a_scorer_is_not_pickled(make_scorer: ScorerMaker) -> None:
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(make_scorer("127.0.0.1:1"))
+
+
+def test_one_step_can_be_waited_for_while_others_fail(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]]
+) -> None:
+    scorer = make_scorer(small_server.address)
+    small_server.script.hold.clear()
+    scorer.submit(1, rows)
+    scorer.submit(1, rows[:1], name="other")
+    assert scorer.wait_for(1, timeout_s=0.05) is None
+    small_server.script.hold.set()
+    scores = scorer.wait_for(1, timeout_s=30)
+    assert scores is not None
+    assert (scores.name, scores.items, scores.state) == ("validation", 3, StepState.SCORED)
+    assert scorer.wait_for(2, timeout_s=0) is None, "no such step"
+    scores = scorer.wait_for(1, "other", 30)
+    assert scores is not None
+    assert scores.items == 1
+
+
+def test_each_step_s_rows_are_kept_under_its_name(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    bad = {"references": ["a"], "prediction": object(), "id": "bad"}
+    scorer = make_scorer(small_server.address, "exact_match,rouge_l", rows_directory=tmp_path / "rows")
+    for name in ("validation", "a/b", ".."):
+        scorer.submit(7, [bad, *rows], name=name)
+    assert scorer.wait(30)
+    files = sorted(str(path.relative_to(tmp_path / "rows")) for path in (tmp_path / "rows").rglob("*.*"))
+    assert files == ["%2E%2E/step_7.jsonl", "a%2Fb/step_7.jsonl", "validation/step_7.jsonl"]
+    kept = [json.loads(line) for line in (tmp_path / "rows/validation/step_7.jsonl").read_text().splitlines()]
+    assert [row["id"] for row in kept] == ["bad", "1", "2", "3"]
+    assert [row["scores"]["exact_match"]["score"] for row in kept] == [None, 1.0, 1.0, 0.0]
+    assert [row.get("input") for row in kept][1:] == rows
+    assert len({row["digest"] for row in kept}) == 4
+    first, *others = [row["scores"] for row in kept]
+    assert [first[label]["line"] for label in first] == [
+        scorer.results()[0].metrics[label].line for label in ("exact_match", "rouge_l")
+    ]
+    assert not any("line" in result for scores in others for result in scores.values())
+
+
+def test_a_folder_that_cannot_be_written_loses_no_scores(
+    small_server: SmallServer,
+    make_scorer: ScorerMaker,
+    rows: list[dict[str, Any]],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (tmp_path / "rows").write_text("a file")
+    scorer = make_scorer(small_server.address, rows_directory=tmp_path / "rows")
+    scorer.submit(7, rows)
+    assert scorer.wait(30)
+    assert scorer.results()[0].state is StepState.SCORED
+    assert f"step 7 of validation is scored, but {tmp_path / 'rows/validation/step_7.jsonl'} cannot be" in caplog.text

@@ -6,7 +6,7 @@ from typing import Any
 
 from gradewire.errors import InvalidRequest, needed_by
 from gradewire.integrations.training.sinks import available_sinks
-from gradewire.integrations.training.steps import StepScores, StepState
+from gradewire.integrations.training.steps import ESTIMATES, StepScores, StepState
 from gradewire.integrations.training.validation import ValidationScorer, ValidationSettings
 
 with needed_by("ValidationCallback", "gradewire[transformers]"):
@@ -29,7 +29,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
 
     The callback writes scores to the sinks and, with the key `eval_LABEL`, to `state.log_history` (and so to
     `trainer_state.json`). In distributed training, only the first process submits answers. With `wait_s`,
-    `compute_metrics` returns the first process's scores on all processes.
+    each evaluation's metrics contain the first process's scores on all processes.
 
     Args:
         settings: Settings for the scorer. The default sinks are `available_sinks(directory)`.
@@ -37,8 +37,8 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         processing_class: A tokenizer or processor whose `batch_decode` decodes predictions; `compute_metrics` needs it.
         answers: A function that returns an answer for each row, given the model.
         name: The data set's name; sinks log scores under it.
-        wait_s: Maximum time that `compute_metrics` waits for scores, in seconds. Set `wait_s` if a score is the
-            `metric_for_best_model`.
+        wait_s: Maximum time that an evaluation waits for its scores, in seconds. Set `wait_s` if a score is the
+            `metric_for_best_model`, for example "eval_correctness".
         close_s: Maximum number of seconds to wait for scores when the training ends, if the server answers.
     """
 
@@ -68,8 +68,9 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
             prediction: The Trainer's `EvalPrediction`; its predictions are token IDs [rows, tokens].
 
         Returns:
-            With `wait_s`, `LABEL` and `LABEL_not_scored`: each metric's mean and its share of rows without a score. If
-            the scores are late, the mean is NaN and the share is 1.
+            With `wait_s`, `LABEL` and `LABEL_not_scored`: each metric's mean and its share of rows without a score. A
+            metric with verdicts also has `LABEL_share_right`. The bounds of the 95 % intervals end in `_low` and
+            `_high`. If the scores are late, the estimates are NaN and the share of rows without a score is 1.
             Without `wait_s`, an empty dictionary, because scores arrive later.
 
         Raises:
@@ -91,10 +92,18 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         self.on_init_end(args, state, control, **kwargs)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
-        """Get answers if `answers` is given, and log the scores that have arrived."""
+        """Get answers if `answers` is given, and log the scores that have arrived.
+
+        With `wait_s`, add the scores to the evaluation's metrics, from which the trainer chooses the best model.
+        """
         self.on_init_end(args, state, control, **kwargs)
-        if self._answers is not None and state.is_world_process_zero:
-            self._submit(self._answers(model))
+        if self._answers is not None:
+            if state.is_world_process_zero:
+                self._submit(self._answers(model))
+            if self._wait_s:
+                waited = _of_first_process(self._waited_for())
+                kwargs.get("metrics", {}).update({f"eval_{name}": value for name, value in waited.items()})
+                self._returned.discard(self._step)  # the trainer has already logged its metrics, without the scores
         self._log_late(state)
 
     def on_step_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
@@ -131,16 +140,16 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         return 0 if self._state is None else int(self._state.global_step)
 
     def _waited_for(self) -> dict[str, float]:
-        """Return the step's means. If the scores are late, return NaN, so that no guess decides which model is best."""
+        """Return the step's values. If the scores are late, return NaN, which never becomes the best."""
         if self.scorer is None:
             return {}
-        self.scorer.wait(self._wait_s)
-        for scores in self.scorer.results():
-            if (scores.step, scores.name, scores.state) == (self._step, self._name, StepState.SCORED):
-                self._returned.add(scores.step)
-                return _by_label(scores)
-        labels = self.scorer.labels
-        return {label: float("nan") for label in labels} | {f"{label}_not_scored": 1.0 for label in labels}
+        scores = self.scorer.wait_for(self._step, self._name, self._wait_s)
+        if scores is None:
+            labels = self.scorer.labels
+            missing = {_key(label, name): float("nan") for label in labels for name in ESTIMATES}
+            return missing | {f"{label}_not_scored": 1.0 for label in labels}
+        self._returned.add(scores.step)
+        return _by_label(scores)
 
     def _decoded(self, predictions: Any) -> list[str]:
         ids = np.asarray(predictions[0] if isinstance(predictions, tuple) else predictions)
@@ -188,6 +197,12 @@ def _logged(scores: StepScores) -> dict[str, float]:
 def _by_label(scores: StepScores) -> dict[str, float]:
     values: dict[str, float] = {}
     for label, metric in scores.metrics.items():
-        values[label] = float("nan") if metric.mean is None else metric.mean
+        values[label] = float("nan")
+        estimates = {_key(label, name): getattr(metric, name) for name in ESTIMATES}
+        values |= {key: value for key, value in estimates.items() if value is not None}
         values[f"{label}_not_scored"] = metric.not_scored_share
     return values
+
+
+def _key(label: str, estimate: str) -> str:
+    return label if estimate == "mean" else f"{label}_{estimate.removeprefix('mean_')}"

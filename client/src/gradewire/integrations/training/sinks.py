@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from gradewire.errors import InvalidRequest, needed_by
-from gradewire.integrations.training.steps import StepScores
+from gradewire.integrations.training.steps import ESTIMATES, StepScores
 
 __all__ = ["CsvSink", "MlflowSink", "TensorBoardSink", "WandbSink", "available_sinks"]
 
@@ -36,8 +36,7 @@ COLUMNS: Final = (
     "step",
     "name",
     "metric",
-    "mean",
-    "share_right",
+    *ESTIMATES,
     "uncertain",
     "items",
     "scored",

@@ -181,6 +181,17 @@ class Spool:
             self._changed.wait_for(lambda: self.closed or not self._waiting, timeout_s)
             return not self._waiting
 
+    def wait_for(self, step: int, name: str, timeout_s: float | None) -> StepScores | None:
+        """Wait until a step is scored and delivered, and return its result; return None if it has no scores by then."""
+
+        def is_waiting() -> bool:
+            return any((each.header.step, each.header.name) == (step, name) for each in self._waiting.values())
+
+        with self._changed:
+            self._changed.wait_for(lambda: self.closed or not is_waiting(), timeout_s)
+        found = next((scores for scores in self.results() if (scores.step, scores.name) == (step, name)), None)
+        return found if found is not None and found.state is StepState.SCORED else None
+
     def results(self) -> list[StepScores]:
         """Return the result of the latest submission for each name and step, sorted by step."""
         with self._changed:

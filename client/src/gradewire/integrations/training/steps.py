@@ -1,9 +1,10 @@
 """Training steps whose answers are scored: their items in JSON lines, their states and their scores."""
 
 import base64
+import hashlib
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal
@@ -11,13 +12,18 @@ from enum import StrEnum
 from fractions import Fraction
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from gradewire._calls.submit import snapshot
+from gradewire.intervals import mean_interval, share_interval
 from gradewire.items import Item
 from gradewire.results import ScoreReport, Status
 
 _NAMES = tuple(field.name for field in fields(Item))
+ESTIMATES: Final = ("mean", "mean_low", "mean_high", "share_right", "share_right_low", "share_right_high")
+"""Values of a `StepMetric` that are estimates, with the bounds of their 95 % intervals."""
+_BOUNDS: Final = tuple(name for name in ESTIMATES if name.endswith(("_low", "_high")))
+_TEXT_FIELDS: Final = (str, bool, int, float)
 
 
 class StepState(StrEnum):
@@ -46,6 +52,8 @@ class StepMetric:
         digest: The digest of the metric's model, 64 hex digits; "" without a model.
         message: The message of the first item without a score; "" if all items were scored.
         uncertain: The number of items with an unreliable verdict (UNCERTAIN).
+        mean_low, mean_high: The 95 % interval of the mean (Student's t); None with fewer than three scored items.
+        share_right_low, share_right_high: The 95 % interval of `share_right` (Wilson); None without verdicts.
     """
 
     mean: float | None
@@ -57,6 +65,10 @@ class StepMetric:
     digest: str = ""
     message: str = ""
     uncertain: int = 0
+    mean_low: float | None = None
+    mean_high: float | None = None
+    share_right_low: float | None = None
+    share_right_high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,21 +98,26 @@ class StepScores:
     def scalars(self) -> dict[str, float]:
         """Return the values to log: `NAME/LABEL/mean`, `…/share_right`, `…/uncertain` and `…/not_scored`.
 
+        The bounds of the 95 % intervals are `…/mean_low`, `…/mean_high`, `…/share_right_low` and `…/share_right_high`.
         Missing values are left out; `…/uncertain`, the number of UNCERTAIN items, is beside `…/share_right`.
         """
         values: dict[str, float] = {}
         for label, metric in self.metrics.items():
-            if metric.mean is not None:
-                values[f"{self.name}/{label}/mean"] = metric.mean
+            estimates = {name: value for name in ESTIMATES if (value := getattr(metric, name)) is not None}
+            values |= {f"{self.name}/{label}/{name}": value for name, value in estimates.items()}
             if metric.share_right is not None:
-                values[f"{self.name}/{label}/share_right"] = metric.share_right
                 values[f"{self.name}/{label}/uncertain"] = metric.uncertain
             values[f"{self.name}/{label}/not_scored"] = metric.not_scored_share
         return values
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dictionary that JSON can store."""
-        return asdict(self)
+        """Return a dictionary that JSON can store, without unknown bounds of intervals."""
+        values = asdict(self)
+        for metric in values["metrics"].values():
+            for name in _BOUNDS:
+                if metric[name] is None:
+                    del metric[name]
+        return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -179,8 +196,12 @@ def step_metrics(report: ScoreReport) -> dict[str, StepMetric]:
 def _step_metric(report: ScoreReport, label: str) -> StepMetric:
     summary = report.summary()[label]
     provenance = report.provenance.get(label)
-    unscored = (item.scores[label] for item in report if item.scores[label].status is not Status.OK)
-    first = next(unscored, None)
+    results = [item.scores[label] for item in report]
+    first = next((result for result in results if result.status is not Status.OK), None)
+    scored = [result for result in results if result.status is Status.OK]
+    mean_low, mean_high = mean_interval([result.score for result in scored if result.score is not None])
+    verdicts = [result.correct for result in scored if result.correct is not None]
+    share_low, share_high = share_interval(sum(verdicts), len(verdicts))
     return StepMetric(
         mean=summary.mean,
         share_right=summary.share_right,
@@ -191,7 +212,44 @@ def _step_metric(report: ScoreReport, label: str) -> StepMetric:
         digest=provenance.model_digest if provenance else "",
         message=first.message or str(first.status) if first else "",
         uncertain=summary.uncertain,
+        mean_low=mean_low,
+        mean_high=mean_high,
+        share_right_low=share_low,
+        share_right_high=share_high,
     )
+
+
+def encode_results(items: Sequence[Any], report: ScoreReport) -> bytes:
+    """Return a step's results as `gradewire score --out` writes rows, with each item's texts in `input`.
+
+    Args:
+        items: The step's items, as `decode_row` returned them.
+        report: The items' results.
+    """
+    lines = {label: provenance.line for label, provenance in report.provenance.items()}
+    encoded = []
+    for item, scored in zip(items, report, strict=True):
+        row = scored.to_dict()
+        for label, result in row["scores"].items():
+            result.pop("line", None)
+            if not scored.index:  # readers take the identifiers from the first row
+                result["line"] = lines.get(label, "")
+        digest = hashlib.blake2b(json.dumps(item, default=_stand_in).encode(), digest_size=16).hexdigest()
+        row |= {"id": scored.id or str(scored.index), "input": _texts_of(item), "digest": digest}
+        encoded.append(json.dumps(row, default=_stand_in).encode() + b"\n")
+    return b"".join(encoded)
+
+
+def _texts_of(item: Any) -> dict[str, Any]:
+    named = item if isinstance(item, Mapping) else {}
+    return {name: value for name, value in named.items() if value not in ("", []) and _is_text(value)}
+
+
+def _is_text(value: object) -> bool:
+    """Return True for texts, numbers and lists of them, but not for pictures."""
+    if isinstance(value, list):
+        return all(isinstance(each, _TEXT_FIELDS) for each in value)
+    return isinstance(value, _TEXT_FIELDS)
 
 
 def encode_row(item: Any, read: AbstractSet[str]) -> bytes:

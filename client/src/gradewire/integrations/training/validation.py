@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
-from typing import Final, NoReturn, Self, Unpack
+from typing import Any, Final, NoReturn, Self, Unpack
+from urllib.parse import quote
 
 from gradewire._calls.submit import READ_NAMES
 from gradewire.api import Client
@@ -23,6 +24,7 @@ from gradewire.integrations.training.steps import (
     StepScores,
     StepState,
     WaitingStep,
+    encode_results,
     encode_row,
     step_metrics,
 )
@@ -94,11 +96,14 @@ class Deliveries:
 class Worker:
     """A thread that scores a spool's steps until the spool is closed."""
 
-    def __init__(self, client: Client, options: ScoreOptions, steps: Spool, deliveries: Deliveries) -> None:
+    def __init__(
+        self, client: Client, options: ScoreOptions, steps: Spool, deliveries: Deliveries, rows_directory: Path | None
+    ) -> None:
         self._client = client
         self._options = options
         self._steps = steps
         self._deliveries = deliveries
+        self._rows_directory = rows_directory
         self._partly: Counter[int] = Counter()
         self._thread = threading.Thread(target=self._run, name="gradewire-validation", daemon=True)
         self._thread.start()
@@ -129,8 +134,21 @@ class Worker:
             return
         del self._partly[step.sequence]
         if self._steps.scored(step):
+            self._write_rows(step.header, rows, report)
             scores = replace(step.finished(StepState.SCORED, "", time.time()), metrics=step_metrics(report))
             self._deliveries.add(scores, lambda: self._steps.delivered(step, scores))
+
+    def _write_rows(self, header: StepHeader, rows: Sequence[Any], report: ScoreReport) -> None:
+        if self._rows_directory is None:
+            return
+        path = step_path(self._rows_directory, header.step, header.name)
+        partial = path.with_suffix(".partial")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial.write_bytes(encode_results(rows, report))
+            partial.replace(path)
+        except OSError:
+            _log.exception("step %d of %s is scored, but %s cannot be written", header.step, header.name, path)
 
     def _options_of(self, header: StepHeader) -> ScoreOptions:
         options: ScoreOptions = {"priority": "bulk", **self._options}
@@ -156,6 +174,12 @@ class Worker:
             )
 
 
+def step_path(directory: Path, step: int, name: str) -> Path:
+    """Return the file of a step's row scores, DIRECTORY/NAME/step_STEP.jsonl. Other characters in NAME are quoted."""
+    folder = quote(name, safe=" ")
+    return directory / (folder.replace(".", "%2E") if set(folder) == {"."} else folder) / f"step_{step}.jsonl"
+
+
 def _missing(report: ScoreReport) -> str:
     """Return a message if items without a score may get a score later; otherwise, return ""."""
     missing = [result for item in report for result in item.scores.values() if result.status.may_pass]
@@ -179,6 +203,8 @@ class ValidationScorer:
         metrics: See `Client.score`.
         directory: The spool's directory, which is created if it does not exist. Only one scorer at a time may use it.
         limits: Limits on the steps that wait in the directory; None means `SpoolLimits()`.
+        rows_directory: A folder for each step's row scores, as `gradewire compare` reads them:
+            ROWS_DIRECTORY/NAME/step_STEP.jsonl. None means that only means are kept.
         sinks: Receivers of the scores, such as `CsvSink`; see `gradewire.integrations.training.sinks`.
         callback: A function to call with each finished step, on a separate thread; its exceptions are logged.
         **options: See `Client.score`. `priority` defaults to "bulk". `deadline_s` limits one attempt at one step; the
@@ -199,6 +225,7 @@ class ValidationScorer:
         *,
         directory: str | os.PathLike[str],
         limits: SpoolLimits | None = None,
+        rows_directory: str | os.PathLike[str] | None = None,
         sinks: Sequence[Sink] = (),
         callback: Callable[[StepScores], None] | None = None,
         **options: Unpack[ScoreOptions],
@@ -220,7 +247,8 @@ class ValidationScorer:
         for scores in self._steps.damaged:
             _log.warning("step %d: %s", scores.step, scores.problem)
             self._deliveries.add(scores)
-        self._worker = Worker(self._client, options, self._steps, self._deliveries)
+        rows = None if rows_directory is None else Path(rows_directory)
+        self._worker = Worker(self._client, options, self._steps, self._deliveries, rows)
         _open_scorers.add(self)
 
     def submit(self, step: int, items: ItemsLike, name: str = "validation") -> StepState:
@@ -271,6 +299,14 @@ class ValidationScorer:
         for the callback.
         """
         return self._steps.wait_empty(timeout_s)
+
+    def wait_for(self, step: int, name: str = "validation", timeout_s: float | None = None) -> StepScores | None:
+        """Wait until one step is scored, and return its scores; other steps may still wait.
+
+        Return None if the step has no scores after `timeout_s` seconds, or was dropped. The callback must not call this
+        method.
+        """
+        return self._steps.wait_for(step, name, timeout_s)
 
     def close(self, timeout_s: float = 60.0) -> bool:
         """Close the scorer. If the server answers, wait up to `timeout_s` for scores; unscored steps stay on disk.
@@ -335,7 +371,7 @@ class ValidationSettings:
     """The settings for a callback's `ValidationScorer`. Only the first process creates the scorer.
 
     Attributes:
-        client, metrics, directory, limits, options: See `ValidationScorer`.
+        client, metrics, directory, limits, rows_directory, options: See `ValidationScorer`.
         sinks: See `ValidationScorer`; None means the callback's default sinks.
     """
 
@@ -344,6 +380,7 @@ class ValidationSettings:
     _: KW_ONLY
     directory: str | os.PathLike[str]
     limits: SpoolLimits | None = None
+    rows_directory: str | os.PathLike[str] | None = None
     sinks: Sequence[Sink] | None = None
     options: ScoreOptions = field(default_factory=ScoreOptions)
 
@@ -356,6 +393,7 @@ class ValidationSettings:
             self.metrics,
             directory=self.directory,
             limits=self.limits,
+            rows_directory=self.rows_directory,
             sinks=usual_sinks() if self.sinks is None else self.sinks,
             callback=callback,
             **self.options,
