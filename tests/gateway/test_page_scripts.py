@@ -14,7 +14,8 @@ import pytest
 from playwright.sync_api import Page, Route, sync_playwright
 from tests.support.debian.chromium import headless_chromium
 
-from gradewire._rows import ALIASES, UnreadableValueError, text_of, texts_of, truth_of
+from gradewire._columns import ALIASES
+from gradewire._rows import UnreadableValueError, text_of, texts_of, truth_of
 from gradewire_cli.pages.texts import find_window
 from gradewire_gateway.openapi import document
 

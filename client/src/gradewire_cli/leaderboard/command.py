@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire._rows import ALIASES
+from gradewire._columns import ALIASES
 from gradewire.metrics import Correctness
 from gradewire_cli.leaderboard.output import (
     RatingOptions,
