@@ -47,6 +47,7 @@ class RowOptions:
         grouping_needed: True if every file must have the columns in `grouped_by`.
         any_file: True if some files may lack kept or needed columns that another file has.
         usual: Usual column names by field.
+        map_option: The option that sets `columns`.
         present: The file's columns, from `Layouts`.
         found: Columns by field among `present`, the preferred column first.
     """
@@ -64,6 +65,7 @@ class RowOptions:
     any_file: bool = False
     file: str = ""
     usual: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: ALIASES)
+    map_option: str = "--map"
     present: Sequence[str] = ()
     found: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -210,7 +212,7 @@ def _no_column(
     usual = {spelled(each) for each in options.usual[name]}
     paths = dict.fromkeys(path for row in rows for column in row for path in text_paths(row[column], column))
     inside = [path for path in paths if spelled(path.rpartition(".")[2]) in usual]
-    ways = " or ".join(_map(name, column) for column in inside[:_MOST_WAYS]) or f"--map {name}=COLUMN"
+    ways = " or ".join(_map(name, column) for column in inside[:_MOST_WAYS]) or f"{options.map_option} {name}=COLUMN"
     return printable(f"{text}. Use {ways}")
 
 
@@ -228,7 +230,8 @@ def check_texts(
 
     `reads` takes a field and a cell, and raises UnreadableValueError.
     """
-    for name in (*CHOSEN_FIELDS, "question"):
+    needed = [name for name in CHOSEN_FIELDS if name in options.needed]
+    for name in (*needed, "question") if needed else ():
         column = next((each for each in options.names(name) if each in options.present), None)
         values = [value for row in rows if not is_missing(value := row.get(column))] if column else []
         if column is None or not values or not all(_has_objects(value) for value in values):

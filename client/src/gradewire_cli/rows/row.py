@@ -63,6 +63,7 @@ class Row:
         flags: Reasons against using the row, for example an answer that changes over time.
         picture: The picture's path, URL, data URI or ID in the row, or "".
         picture_digest: Digest (32 hex digits) of the picture's bytes, or "" without a usable picture.
+        is_unreadable: True if the row could not be read at all, so that its fields are unknown.
         kept_columns: Columns to copy to the output.
         grouping: Values that assign the row to groups, by name in --group-by.
         question_key: Key (32 hex digits) that rows with the same question share. See `question_key_of`.
@@ -87,6 +88,7 @@ class Row:
     file: str = ""
     question_id: str = ""
     has_id: bool = False
+    is_unreadable: bool = False
 
     @property
     def key(self) -> tuple[int, str]:
@@ -129,6 +131,7 @@ def _unreadable(record: Record) -> Row:
         problem=f"{record.position} {record.problem}",
         digest=_digest([record.problem, record.raw]),
         file=record.file,
+        is_unreadable=True,
     )
 
 
