@@ -92,7 +92,7 @@ CONTENT_FIELDS: Final = (
 """Fields of which no two can have the same column."""
 
 SHARED_NAMES: Final = tuple(name for name in ALIASES["references"] if name in ALIASES["prediction"])
-"""Column names that mean the references to some people, and the prediction to others."""
+"""Column names that mean the references in some files, and the prediction in others."""
 NO_COLUMNS: Final[Mapping[str, str]] = {}
 _BETWEEN_WORDS: Final = re.compile(r"[\s_-]+")
 _LAYOUTS: Final = 256

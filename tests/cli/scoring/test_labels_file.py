@@ -74,7 +74,7 @@ def test_labels_in_the_rows_do_not_count(command: Command, tmp_path: Path) -> No
     assert figures(tmp_path)["metrics"] == replaced
 
 
-def test_several_people_have_a_column_each(command: Command, tmp_path: Path) -> None:
+def test_several_annotators_have_a_column_each(command: Command, tmp_path: Path) -> None:
     table = [{**each, "ann": place % 2, "bo": place % 3 % 2} for place, each in enumerate(LABELS)]
     labels = labels_in(tmp_path / "labels.csv", table)
     done = agree(command, tmp_path, labels, "--labels-map", "labels=ann,bo", "--labels", "majority")

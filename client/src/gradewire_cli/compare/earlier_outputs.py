@@ -19,8 +19,7 @@ from gradewire_cli.results.resumable_output import line_parts, lines_of, output_
 from gradewire_cli.rows.cells import CellReading
 from gradewire_cli.rows.columns import Layouts, RowOptions
 from gradewire_cli.rows.files import STDIN
-from gradewire_cli.rows.formats import Record
-from gradewire_cli.rows.paths import with_paths
+from gradewire_cli.rows.formats import Record, with_paths
 from gradewire_cli.rows.row import Row, read_rows
 from gradewire_cli.scoring.pair_engine import Answer, Result, results_of
 from gradewire_proto.wire_rules import current

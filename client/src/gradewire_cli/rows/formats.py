@@ -12,18 +12,18 @@ import itertools
 import json
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, get_args
 
 from gradewire._columns import ALIASES, spelled
 from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.rows.files import GZIP, STDIN, is_url, open_bytes, open_url
-from gradewire_cli.rows.paths import with_paths
+from gradewire_cli.rows.paths import ABSENT, DOT, value_at
 
 if TYPE_CHECKING:
     from _csv import Reader as CsvReader
-    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from pyarrow.parquet import ParquetFile
 
@@ -358,6 +358,22 @@ def _read(path: str, reading: Reading) -> Iterator[Record]:
             known = _KNOWN_COLUMNS | {spelled(column) for column in reading.columns}
             delimiter = reading.delimiter or ("\t" if format_ == "tsv" else "")
             yield from csv_records(path, stream, known, delimiter)
+
+
+def with_paths(records: Iterable[Record], columns: Sequence[str]) -> Iterator[Record]:
+    """Yield the records with an additional field for each of these columns that is a path into the record's fields.
+
+    A column of the file with the whole path as its name is left unchanged.
+    """
+    paths = [column for column in dict.fromkeys(columns) if DOT in column]
+    for record in records:
+        fields = record.fields
+        if fields is None or not paths:
+            yield record
+            continue
+        found = {path: value_at(fields, path) for path in paths if path not in fields}
+        nested = {path: value for path, value in found.items() if value is not ABSENT}
+        yield replace(record, fields={**fields, **nested}, nested=tuple(nested)) if nested else record
 
 
 def count_rows(path: str, reading: Reading) -> int:

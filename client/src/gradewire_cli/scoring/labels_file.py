@@ -89,7 +89,7 @@ class LabelsFile:
             raise InputError(
                 printable(
                     f"{place} has another label for the id {row.id} than {first}. Keep one row for each id. Labels by "
-                    "several people need a column for each person (--labels-map labels=COLUMN,COLUMN)"
+                    "several annotators need a column each (--labels-map labels=COLUMN,COLUMN)"
                 )
             )
 
