@@ -1,4 +1,5 @@
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -170,13 +171,20 @@ def test_what_is_no_table_says_what_to_give(table: Callable[[], Any], message: s
         list(rows_of("items", table()))
 
 
-def test_a_missing_answer_is_no_word() -> None:
-    table = pd.DataFrame({"references": ["a", "b"], "prediction": ["x", None]})
-    with Client(transport=StubTransport(lambda request: echo_scores(request, score=half))) as client:
-        first, second = client.score(table)
-    assert first.scores["smile"].status == "OK"
-    assert second.scores["smile"].status == "INVALID_INPUT"
-    assert 'items[1].prediction is nan: write ""' in second.scores["smile"].message
+@pytest.mark.parametrize("missing", [None, math.nan, pd.NA, pd.NaT])
+def test_a_missing_answer_is_an_empty_one(missing: object) -> None:
+    sent: list[types_pb2.Item] = []
+
+    def score(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        sent.extend(request.items)
+        return echo_scores(request, score=half)
+
+    rows = pd.DataFrame({"references": ["a", "b"], "prediction": pd.Series(["x", missing], dtype=object)})
+    with Client(transport=StubTransport(score)) as client:
+        client.score(rows)
+        (other,) = client.score([{"references": ["b"]}])
+    assert sent == [types_pb2.Item(references=["a"], prediction="x"), types_pb2.Item(references=["b"])]
+    assert "items[0].prediction is missing" in other.scores["smile"].message
 
 
 def test_a_submission_is_a_snapshot_of_arrays_too() -> None:

@@ -6,6 +6,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from pyarrow import parquet
 from tests.docs.documented_commands import ROOT
 
 _LOGS = ROOT / "tests/support/harness_logs"
@@ -125,6 +127,29 @@ def _official() -> dict[str, Any]:
         "dev-v2.0": {"data": [{"title": "Cats", "paragraphs": [{"qas": [has_answer, no_answer]}]}]},
         "predictions": {"a": "a cat", "b": ""},
     }
+
+
+def _write_labels(directory: Path) -> None:
+    """Labels apart from their answers, by one person and by two."""
+    given = rows()
+    lines = ["id,correct", *(f"{row['id']},{'yes' if row['label'] else 'no'}" for row in given[1:])]
+    (directory / "labels.csv").write_text("\n".join(lines))
+    rated = ["answer_id,ann,ben", *(f"{row['id']},{row['label']},1" for row in given)]
+    (directory / "ratings.csv").write_text("\n".join(rated))
+
+
+def _write_rollouts(directory: Path) -> None:
+    """Rows as verl has them, with a prediction."""
+    table = [
+        {
+            "data_source": row["dataset"],
+            "prompt": [{"role": "user", "content": row["question"]}],
+            "reward_model": {"style": "rule", "ground_truth": row["references"][0]},
+            "prediction": row["prediction"],
+        }
+        for row in rows()
+    ]
+    parquet.write_table(pa.Table.from_pylist(table), directory / "rollouts.parquet")
 
 
 def _write_human_labels(directory: Path) -> None:
@@ -253,6 +278,8 @@ def write_samples(directory: Path) -> None:
                     }
                 )
     _write_human_labels(directory)
+    _write_labels(directory)
+    _write_rollouts(directory)
     _write_harness_logs(directory)
     for name in ("DIR", "wheels", "my-adapter", "my-grader", "my-run/adapter", "my-encoder", "repository"):
         (directory / name).mkdir(parents=True)

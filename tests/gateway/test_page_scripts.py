@@ -6,7 +6,7 @@ import io
 import json
 import random
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Any
 
@@ -14,7 +14,8 @@ import pytest
 from playwright.sync_api import Page, Route, sync_playwright
 from tests.support.debian.chromium import headless_chromium
 
-from gradewire._rows import ALIASES, UnreadableValueError, text_of, texts_of, truth_of
+from gradewire._columns import ALIASES, CHOSEN_FIELDS, AmbiguousColumnsError, key_columns, similar_columns
+from gradewire._rows import UnreadableValueError, text_of, texts_of, truth_of
 from gradewire_cli.pages.texts import find_window
 from gradewire_gateway.openapi import document
 
@@ -125,6 +126,38 @@ def test_columns_have_the_names_that_the_client_knows(page: Page) -> None:
     names = called(page, "aliases.js", "return m.ALIASES;")
     assert names == {name: list(ALIASES[name]) for name in names}
     assert set(names) == set(ALIASES) - {"answer_a", "answer_b", "choices", "flags", "image"}
+
+
+def choice_of(columns: list[str]) -> tuple[Mapping[str, tuple[str, ...]], Sequence[Mapping[str, str]]]:
+    try:
+        return key_columns(tuple(columns), ("question", *CHOSEN_FIELDS)), []
+    except AmbiguousColumnsError as error:
+        question = tuple(similar_columns(ALIASES["question"], columns))
+        return {"question": question, "references": (), "prediction": ()}, error.choices
+
+
+def test_columns_are_chosen_as_the_client_chooses_them(page: Page) -> None:
+    rng = random.Random(4)  # noqa: S311 - a sample
+    usual = [*ALIASES["references"], *ALIASES["prediction"], *ALIASES["question"], "Ground Truth", "modelAnswer", "x"]
+    tables = [list(dict.fromkeys(rng.choices(usual, k=rng.randint(1, 5)))) for _ in range(400)]
+    script = "return given.map((columns) => [m.mapped(columns), m.unclear(columns)]);"
+    refused = 0
+    for columns, (found, unclear) in zip(tables, called(page, "aliases.js", script, tables), strict=True):
+        named, choices = choice_of(columns)
+        refused += len(choices) > 0
+        either = "answer" in columns and not named["references"] + named["prediction"]
+        expected = CHOSEN_FIELDS if either else {field for choice in choices for field in choice}
+        assert set(unclear) == set(expected), columns
+        assert {field: tuple(found[field]) for field in named} == named, columns
+    assert refused > 50
+
+
+def test_an_answer_that_is_null_is_empty(page: Page) -> None:
+    script = """const { mapped } = await import('/page/aliases.js');
+      const columns = mapped(Object.keys(given));
+      try { return m.itemOf(given, columns, 0).item.prediction; } catch (error) { return error.message; }"""
+    assert called(page, "values.js", script, {"ground_truth": "a", "answer": None}) == ""
+    assert called(page, "values.js", script, {"ground_truth": "a"}) == "has no prediction"
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gradewire_cli.problems import InputError
+from gradewire_cli.rows.columns import RowOptions
 from gradewire_cli.rows.formats import Record
-from gradewire_cli.rows.row import RowOptions, open_rows
+from gradewire_cli.rows.row import open_rows
 
 _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 99) | st.floats() | st.text(max_size=5),

@@ -12,6 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, Protocol, TypeAlias, TypeGuard
 
+from gradewire._columns import key_columns
 from gradewire.errors import InvalidRequest
 
 _MAX_CHARACTERS: Final = 1 << 20
@@ -33,28 +34,6 @@ _LEAST_PLAIN: Final = 1e-9
 _MOST_PLAIN: Final = 1e24
 """Numbers of at least `_LEAST_PLAIN` and less than `_MOST_PLAIN` are written without an exponent."""
 
-ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
-    "id": ("id",),
-    "question": ("question",),
-    "references": ("references", "reference", "answers", "answer", "golden_answer"),
-    "prediction": ("prediction", "pred", "response", "candidate"),
-    "answer_a": ("answer_a", "response_a"),
-    "answer_b": ("answer_b", "response_b"),
-    "synthetic_answers": ("synthetic_answers", "syn_ans"),
-    "caption": ("caption",),
-    "captions": ("captions",),
-    "choices": ("choices",),
-    "answerable": ("answerable",),
-    "group": ("group", "dataset"),
-    "label": ("label", "human_score"),
-    "labels": ("labels", "annotations"),
-    "flags": ("flags",),
-    "question_id": ("question_id",),
-    "image": ("image_id", "image"),
-    "dataset": ("dataset", "group"),
-    "model": ("model",),
-}
-"""Possible column names of a field. The first column with a value is used."""
 TEXT_FIELDS: Final = ("id", "question", "prediction", "caption", "group")
 LIST_FIELDS: Final = ("references", "synthetic_answers", "captions", "choices")
 TRUTH_FIELDS: Final = ("answerable",)
@@ -62,8 +41,6 @@ _TRUTH_VALUES: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("true", "yes", "1", "1.0"), True),
     **dict.fromkeys(("false", "no", "0", "0.0"), False),
 }
-
-_MAIN_FIELDS: Final = ("references", "prediction", "question")
 
 _METHODS = ("iter_rows", "itertuples", "to_batches", "read_next_batch", "to_pylist")
 
@@ -305,29 +282,21 @@ def _in_object(value: Mapping[Any, Any], position: int | None = None) -> Any:
 def field_values(row: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]:
     """Return a row's values by field name, without None values.
 
-    If one of `_MAIN_FIELDS` is missing, ignore case and surrounding blanks in the row's field names.
+    Raises:
+        AmbiguousColumnsError: Several keys could contain the references or the prediction.
     """
-    values = _values(row, names)
-    if any(name in names and name not in values for name in _MAIN_FIELDS):
-        # If several names are similar, use the first.
-        alike = {str(column).strip().casefold(): row[column] for column in reversed(list(row))}
-        values = _values(alike, names) | values
-    return values
-
-
-def _values(row: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]:
     values = {}
-    for name in names:
-        for alias in ALIASES[name]:
-            if (value := row.get(alias)) is not None:
+    for name, columns in key_columns(tuple(row), tuple(names)).items():
+        for column in columns:
+            if (value := row[column]) is not None:
                 values[name] = value
                 break
     return values
 
 
-def column_of(row: Mapping[Any, Any], name: str) -> str:
-    """Return the key under which a row has a field, or `name` if the row lacks the field."""
-    return next((alias for alias in ALIASES[name] if alias in row), name)
+def column_of(row: Mapping[Any, Any], names: Sequence[str], name: str) -> str:
+    """Return the key under which a row has one of the fields `names`, or `name` if the row lacks the field."""
+    return next(iter(key_columns(tuple(row), tuple(names))[name]), name)
 
 
 def as_texts(values: Mapping[str, Any]) -> dict[str, Any]:

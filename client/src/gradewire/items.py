@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
+from gradewire._columns import AmbiguousColumnsError
 from gradewire._rows import (
     LIST_FIELDS,
     TEXT_FIELDS,
@@ -230,18 +231,20 @@ def encode_row(form: RowFormat[M], index: int, row: object, *, max_bytes: int, i
             else f"give a mapping or a gradewire.{form.kind.__name__}"
         )
         return ItemProblem("", f"{position} is a {type(row).__name__}: {way_out}")
-    values = field_values(row, form.names)
+    values: dict[str, Any] = {}
+    try:
+        values = field_values(row, form.names)
+        pictures = image_messages(row.get("images")) if images else ()
+    except (AmbiguousColumnsError, UnreadableValueError) as error:
+        unclear = isinstance(error, AmbiguousColumnsError)
+        problem = f": {error}: rename the right keys to references and prediction" if unclear else f".images{error}"
+        return ItemProblem(_printable(values.get("id", row.get("id", ""))), f"{position}{_printable(problem)}")
     if values.get("answerable") is True:  # the default, which need not be sent
         del values["answerable"]
-    try:
-        pictures = image_messages(row.get("images")) if images else ()
-    except UnreadableValueError as error:
-        return ItemProblem(_printable(values.get("id", "")), f"{position}.images{_printable(error)}")
     message = None if "answerable" in values else _message_of(form, values)
     if message is None:
         try:
-            values = as_texts(values)
-            default_references(values)
+            values = _texts(form, row, values)
         except UnreadableValueError as error:
             return ItemProblem(_printable(values.get("id", "")), f"{position}.{_printable(error)}")
         message = _message_of(form, values)
@@ -253,6 +256,14 @@ def encode_row(form: RowFormat[M], index: int, row: object, *, max_bytes: int, i
     way_out = "send fewer or smaller pictures" if pictures else "shorten the text"
     problem = f"{position} has {size} bytes, but at most {max_bytes} fit into a message: {way_out}"
     return ItemProblem(message.id, problem, too_large=True)
+
+
+def _texts(form: RowFormat[M], row: Mapping[Any, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    texts = as_texts(values)
+    default_references(texts)
+    if "prediction" in form.needed and column_of(row, form.names, "prediction") in row:
+        texts.setdefault("prediction", "")  # null or NaN in a data set means that the model gave no answer
+    return texts
 
 
 def _message_of(form: RowFormat[M], values: Mapping[str, Any]) -> M | None:
@@ -273,7 +284,7 @@ def _find_problem(form: RowFormat[M], row_name: str, row: Mapping[Any, Any], val
     for name in form.needed:
         if name not in values:
             there = ", ".join(sorted(map(_printable, row))) or "nothing"
-            found = column_of(row, name)
+            found = column_of(row, form.names, name)
             problem = f"is {row[found]}" if found in row else f"is missing (found: {there})"
             hint = "give a list of strings" if name in LIST_FIELDS else 'write "" for an empty answer'
             return f"{row_name}.{found} {problem}: {hint}"

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from gradewire._columns import AmbiguousColumnsError
 from gradewire._rows import TRUTH_FIELDS, Table, UnreadableValueError, as_texts, field_values
 from gradewire.items import holds_bytes
 from gradewire.results import CacheHits, Provenance, Status
@@ -128,8 +129,9 @@ def encode_entry(index: int, entry: object) -> references_pb2.ReferenceEntry | E
         return _invalid(index, f" is a {type(entry).__name__}: give a mapping or a gradewire.ReferenceEntry")
     try:
         values = as_texts(field_values(entry, (*ReferenceEntry.__slots__, *TRUTH_FIELDS)))
-    except UnreadableValueError as error:
-        return _invalid(index, f".{error}")
+    except (UnreadableValueError, AmbiguousColumnsError) as error:
+        unclear = isinstance(error, AmbiguousColumnsError)
+        return _invalid(index, f": {error}: rename the right key to references" if unclear else f".{error}")
     if values.pop("answerable", True) is False:
         return None
     if "references" not in values:

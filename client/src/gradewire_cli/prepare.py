@@ -88,7 +88,8 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
                 found = answers.get(record.index, ())
                 if record.fields is not None:
                     complete = bool(found) and None not in found
-                    fields = {**record.fields, column: list(found)} if complete else record.fields
+                    fields = {name: value for name, value in record.fields.items() if name not in record.nested}
+                    fields |= {column: list(found)} if complete else {}
                     line = json.dumps(fields, ensure_ascii=False, default=str).encode()
                     whole += complete
                 elif source.is_json:

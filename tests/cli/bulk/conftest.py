@@ -16,8 +16,8 @@ from gradewire_cli.bulk.parts import PartId, PartRows, PartStore
 from gradewire_cli.bulk.pipeline import FileEnd, file_readers
 from gradewire_cli.bulk.worker import PartRecord, PartScorer, WorkerSetup
 from gradewire_cli.options.connection import ConnectionOptions
+from gradewire_cli.rows.columns import RowOptions
 from gradewire_cli.rows.input_file import InputFile
-from gradewire_cli.rows.row import RowOptions
 from gradewire_cli.scoring.plan import ScorePlan
 from gradewire_cli.scoring.row_scorer import RowScorer
 

@@ -8,8 +8,8 @@ from tests.cli.bulk.conftest import answers
 from tests.cli.conftest import Command, write_rows
 
 from gradewire_cli.bulk.options import BulkOutput, usual_part_rows
+from gradewire_cli.rows.columns import RowOptions
 from gradewire_cli.rows.input_file import InputFile
-from gradewire_cli.rows.row import RowOptions
 
 WITHOUT_RAY = pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed here")
 

@@ -22,8 +22,8 @@ from gradewire_cli.bulk.worker import PartRecord, PartScorer, RunTally, costs_of
 from gradewire_cli.problems import InputError, UnreachableError
 from gradewire_cli.results.resumable_output import encode_rows
 from gradewire_cli.results.summary import Summary
+from gradewire_cli.rows.columns import RowOptions
 from gradewire_cli.rows.formats import Reading
-from gradewire_cli.rows.row import RowOptions
 from gradewire_proto.v1 import scoring_pb2
 
 JUDGED = {"score": 0.5, "status": "OK", "prompt_tokens": 100, "generated_tokens": 7, "decided_by": "judge"}

@@ -6,13 +6,14 @@ import pytest
 from gradewire_cli.compare.sides import Matching, Rule, Side, match
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.cells import CellReading
+from gradewire_cli.rows.columns import Layouts, RowOptions
 from gradewire_cli.rows.formats import Record
-from gradewire_cli.rows.row import RowOptions, read_rows
+from gradewire_cli.rows.row import read_rows
 
 
 def side(name: str, *rows: dict[str, Any], start: int = 0) -> Side:
     records = (Record(start + number, f"line {number + 1}", row) for number, row in enumerate(rows))
-    return Side(name, list(read_rows(records, RowOptions(needed=()), CellReading())))
+    return Side(name, list(read_rows(records, Layouts(RowOptions(needed=())), CellReading())))
 
 
 def asked(text: str, **more: Any) -> dict[str, Any]:

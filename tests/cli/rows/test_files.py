@@ -12,10 +12,10 @@ import pytest
 from tests.cli.conftest import Command, read_rows
 
 from gradewire_cli.problems import InputError
+from gradewire_cli.rows.columns import RowOptions
 from gradewire_cli.rows.files import display_names, file_errors, is_url, local_path
 from gradewire_cli.rows.formats import Reading, read_file
 from gradewire_cli.rows.input_file import InputFile, expanded
-from gradewire_cli.rows.row import RowOptions
 
 ROW = {"references": ["a", "b"], "prediction": "c"}
 

@@ -14,8 +14,9 @@ from pyarrow import parquet
 from tests.support.examples import example_count
 
 from gradewire_cli.problems import InputError
+from gradewire_cli.rows.columns import RowOptions
 from gradewire_cli.rows.formats import TEXT_CELLS, Format, Reading, Record, count_rows, format_of, read_file
-from gradewire_cli.rows.row import Row, RowOptions, open_rows
+from gradewire_cli.rows.row import Row, open_rows
 
 # Everything that UTF-8 can hold; NUL, quotes, line ends and separators included. In CSV alone these say nothing.
 NOTHING = {"nan", "<na>", "nat", "null", "\\n"}
@@ -199,12 +200,12 @@ def test_labels(name: str, value: object, label: float | None, tmp_path: Path) -
 
 
 def test_missing_column_names_the_columns_there_are(tmp_path: Path) -> None:
-    path = write(tmp_path / "rows", "jsonl", [{"references": "a", "output": "b"}])
-    with pytest.raises(InputError, match=r"no column for prediction.*Columns: references, output.*--map prediction="):
+    path = write(tmp_path / "rows", "jsonl", [{"references": "a", "said": "b"}])
+    with pytest.raises(InputError, match=r"no column for prediction.*Columns: references, said.*--map prediction="):
         rows_of(path, "jsonl")
-    with pytest.raises(InputError, match=r"no column 'out'\. Columns: references, output"):
+    with pytest.raises(InputError, match=r"no column 'out'\. Columns: references, said"):
         rows_of(path, "jsonl", RowOptions(columns={"prediction": "out"}))
-    assert rows_of(path, "jsonl", RowOptions(columns={"prediction": "output"}))[0].item is not None
+    assert rows_of(path, "jsonl", RowOptions(columns={"prediction": "said"}))[0].item is not None
 
 
 def test_where_keeps_the_row_numbers_of_the_file(tmp_path: Path) -> None:

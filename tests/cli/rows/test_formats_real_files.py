@@ -110,8 +110,7 @@ FILES = {
     "pandas-nan": RealFile(
         ".csv",
         b"references,prediction\na,x\nb,NaN\nc,<NA>\n",
-        [{"references": ["a"], "prediction": "x"}, None, None],
-        says="has no prediction: column prediction is empty",
+        [{"references": [each], "prediction": answer} for each, answer in (("a", "x"), ("b", ""), ("c", ""))],
     ),
     "python-none": RealFile(
         ".csv",
@@ -122,9 +121,8 @@ FILES = {
     "python-none-declared": RealFile(
         ".csv",
         b"references,prediction\na,x\nb,None\n",
-        [{"references": ["a"], "prediction": "x"}, None],
+        [{"references": ["a"], "prediction": "x"}, {"references": ["b"], "prediction": ""}],
         ("--missing", "None"),
-        says="has no prediction",
     ),
     "pandas-truth-values": RealFile(
         ".csv", b"references,prediction\nyes,True\n", _one(["yes"], "True"), says="truth values are read as the words"
@@ -216,7 +214,8 @@ FILES = {
         [None],
         says="prediction is True, a truth value: write",
     ),
-    "json-nan": RealFile(".jsonl", b'{"references": ["a"], "prediction": NaN}', [None], says="has no prediction"),
+    "json-nan": RealFile(".jsonl", b'{"references": ["a"], "prediction": NaN}', _one(["a"], "")),
+    "json-null": RealFile(".jsonl", b'{"references": ["a"], "prediction": null}', _one(["a"], "")),
     "json-list-in-a-list": RealFile(
         ".jsonl", b'{"references": [["a"], ["b"]], "prediction": "a"}', [None], says="references[0] is a list in a list"
     ),
@@ -281,8 +280,15 @@ FILES = {
     "triviaqa-answer": RealFile(
         ".jsonl",
         b'{"answer": {"aliases": ["cat", "kitten"], "value": "cat"}, "prediction": "a cat"}',
-        [None],
-        says="is an object with the keys aliases, value",
+        [],
+        says="Use --map references=answer.aliases or --map references=answer.value",
+        refused=True,
+    ),
+    "triviaqa-aliases": RealFile(
+        ".jsonl",
+        b'{"answer": {"aliases": ["cat", "kitten"], "value": "cat"}, "prediction": "a cat"}',
+        [TWIN[0]],
+        ("--map", "references=answer.aliases"),
     ),
     "excel-utf8": RealFile(".csv", b"\xef\xbb\xbf" + CSV.replace(b"\n", b"\r\n")),
     "excel-german": RealFile(".csv", b"\xef\xbb\xbfReferences;Prediction \r\n\"['cat', 'kitten']\";a cat\r\n2;2\r\n"),
@@ -322,7 +328,7 @@ FILES = {
     "header-twice": RealFile(
         ".csv", b"references,prediction,prediction\na,b,c\n", says="the header repeats prediction", refused=True
     ),
-    "postgres-null": RealFile(".tsv", b"references\tprediction\na\t\\N\n", [None], says="has no prediction"),
+    "postgres-null": RealFile(".tsv", b"references\tprediction\na\t\\N\n", _one(["a"], "")),
     "gzip-lines": RealFile(".jsonl.gz", gzip.compress(LINES)),
     "gzip-csv": RealFile(".csv.gz", gzip.compress(CSV)),
     "gzip-cut": RealFile(".csv.gz", gzip.compress(CSV * 999)[:-40], says="is not a complete gzip file", refused=True),
@@ -341,8 +347,7 @@ FILES = {
     "parquet-numbers": RealFile(
         ".parquet",
         _parquet(pa.table({"references": [[2], [7]], "prediction": pa.array([2.0, None])})),
-        [{"references": ["2"], "prediction": "2"}, None],
-        says="has no prediction",
+        [{"references": ["2"], "prediction": "2"}, {"references": ["7"], "prediction": ""}],
     ),
     "parquet-decimals": RealFile(
         ".parquet",

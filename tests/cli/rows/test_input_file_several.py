@@ -62,7 +62,7 @@ def test_a_row_that_cannot_be_read_names_its_file(command: Command, tmp_path: Pa
 
 def test_every_file_needs_its_columns(command: Command, tmp_path: Path) -> None:
     write_parts(tmp_path)
-    write_rows(tmp_path / "c.jsonl", [{"references": ["r"], "output": "x"}])
+    write_rows(tmp_path / "c.jsonl", [{"references": ["r"], "said": "x"}])
     done = command("score", tmp_path / "a.jsonl", tmp_path / "c.jsonl")
     assert done.exit_code == 2
     assert f"{tmp_path / 'c.jsonl'}: no column for prediction" in done.stderr

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from gradewire_cli.rows.columns import RowOptions
 from gradewire_cli.rows.formats import Record
-from gradewire_cli.rows.row import Row, RowOptions, item_with_picture, open_rows
+from gradewire_cli.rows.row import Row, item_with_picture, open_rows
 
 
 def test_why_a_picture_is_not_shown_is_told_without_the_keys_of_its_url(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.testing import ScoreFunction, StubTransport
 from gradewire.transport import Q, R, RpcMethod
 from gradewire_cli.problems import InputError
+from gradewire_cli.rows.columns import RowOptions
 from gradewire_cli.rows.input_file import InputFile
-from gradewire_cli.rows.row import RowOptions
 from gradewire_cli.scoring.corpus import BATCH_ROWS, with_file_corpus
 from gradewire_cli.scoring.row_scorer import FIRST_JUDGED_ROWS, AdaptiveBatchSize
 from gradewire_proto.v1 import references_pb2, scoring_pb2, types_pb2

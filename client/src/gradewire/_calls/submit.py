@@ -13,7 +13,8 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from gradewire._rows import ALIASES, LIST_FIELDS, TEXT_FIELDS, TRUTH_FIELDS, plain
+from gradewire._columns import ALIASES, spelled
+from gradewire._rows import LIST_FIELDS, TEXT_FIELDS, TRUTH_FIELDS, plain
 from gradewire.errors import ClientClosed, ForkedClientError, Overloaded
 from gradewire.items import Item, ItemLike, ItemsLike
 from gradewire.options import check_most, rows_of
@@ -21,9 +22,12 @@ from gradewire.results import ScoreReport
 from gradewire_proto.tracing.spans import TRACEPARENT_KEY
 
 READ_NAMES: Final = frozenset(
-    (TRACEPARENT_KEY, *(alias for name in (*TEXT_FIELDS, *LIST_FIELDS, *TRUTH_FIELDS) for alias in ALIASES[name]))
+    (
+        TRACEPARENT_KEY,
+        *(spelled(alias) for name in (*TEXT_FIELDS, *LIST_FIELDS, *TRUTH_FIELDS) for alias in ALIASES[name]),
+    )
 )
-"""Lower-case names of the fields to copy. Pictures are copied only if a metric shows them."""
+"""Names of the keys to copy, see `spelled`. Pictures are copied only if a metric shows them."""
 
 _log = logging.getLogger("gradewire.submit")
 
@@ -40,13 +44,9 @@ def snapshot(item: Any, read: AbstractSet[str]) -> tuple[Any, int]:
         return replace(item, **lists), _size(values | lists)
     if isinstance(item, Mapping):
         # Keep other fields' names for error messages, but not their values, which may be large.
-        kept = {name: _copied(value) if _is_read(name, read) else None for name, value in item.items()}
+        kept = {name: _copied(value) if spelled(name) in read else None for name, value in item.items()}
         return kept, _size(kept)
     return item, 0
-
-
-def _is_read(name: object, read: AbstractSet[str]) -> bool:
-    return name in read or str(name).strip().casefold() in read
 
 
 def _copied(value: Any) -> Any:

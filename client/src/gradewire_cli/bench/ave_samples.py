@@ -15,9 +15,10 @@ from gradewire_cli.bench.paper_tables import Columns, fields_of
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.table_formats import write_text
 from gradewire_cli.rows.cells import LeftOut, read_labels, unpacked
+from gradewire_cli.rows.columns import RowOptions
 from gradewire_cli.rows.formats import Record, printable
 from gradewire_cli.rows.input_file import InputFile
-from gradewire_cli.rows.row import RowOptions, is_wanted
+from gradewire_cli.rows.row import is_wanted
 from gradewire_stats.ave import AveRows, merged_descriptions
 from gradewire_stats.calibration.labelled_rows import half_of
 

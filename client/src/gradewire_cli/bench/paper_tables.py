@@ -177,11 +177,14 @@ def _run(
     files, page, clock = table_files(options), options.get("html"), RunClock()
     manifest = manifest_path_of(options["manifest"], *files.values(), page)
     source = input_file({**options, "columns": () if columns else options["columns"]})
+    mapped = columns.mapped(options["columns"]) if columns else Columns({})
+    paths = (column for named in mapped.named.values() for column in named)
+    source = replace(source, reading=replace(source.reading, columns=(*source.reading.columns, *paths)))
     scores = options.get("scores") or ()
     call = TableCall(
         options=options,
         source=source,
-        columns=columns.mapped(options["columns"]) if columns else Columns({}),
+        columns=mapped,
         names_metrics=names_metrics,
         transport=ctx.obj,
     )

@@ -39,7 +39,7 @@ def with_sources(source: InputFile, column: str | None) -> InputFile:
         grouping_option="--source",
         grouping_needed=column is not None,
     )
-    return replace(source, options=options)
+    return replace(source, options=options, reading=replace(source.reading, columns=options.named_columns))
 
 
 def source_of(row: Row) -> str:

@@ -17,9 +17,10 @@ from gradewire_cli.results.manifest import InputDigest, ManifestError, RunManife
 from gradewire_cli.results.manifest_entries import file_digest, manifest_path
 from gradewire_cli.results.resumable_output import line_parts, lines_of, output_files, read_results
 from gradewire_cli.rows.cells import CellReading
+from gradewire_cli.rows.columns import Layouts, RowOptions
 from gradewire_cli.rows.files import STDIN
-from gradewire_cli.rows.formats import Record
-from gradewire_cli.rows.row import Row, RowOptions, read_rows
+from gradewire_cli.rows.formats import Record, with_paths
+from gradewire_cli.rows.row import Row, read_rows
 from gradewire_cli.scoring.pair_engine import Answer, Result, results_of
 from gradewire_proto.wire_rules import current
 
@@ -338,13 +339,14 @@ def read_outputs(source: InputFile) -> Collected:
 
 def _rows_and_outputs(path: str, options: RowOptions) -> Iterator[tuple[Row, dict[str, Any]]]:
     options = replace(options, file=path, needed=())
+    layouts = Layouts(options)
     results = itertools.chain.from_iterable(map(read_results, output_files(Path(path))))
     for number, (_, output) in enumerate(results, 1):
         columns = output.get("input", {})
+        records = list(with_paths([Record(output["index"], f"line {number}", columns)], options.named_columns))
         if number == 1:
-            _check_columns(path, columns, options)
-        record = Record(output["index"], f"line {number}", columns)
-        for row in read_rows([record], options, CellReading()):
+            _check_columns(path, records[0].fields or {}, options)
+        for row in read_rows(records, layouts, CellReading()):
             identifier = str(output.get("id", row.id))
             kept = replace(
                 row,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradewire._rows import ALIASES
+from gradewire._columns import ALIASES
 from gradewire.metrics import Correctness
 from gradewire_cli.leaderboard.output import (
     RatingOptions,
@@ -118,9 +118,11 @@ def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
     of_answers = [f"{name}={column}" for name, column in mapped.items() if name in ALIASES]
     with one_line_errors():
         prompts = [read_prompt_file(path) for path in options["prompts"]]
+    source = input_file({**options, "columns": of_answers}, needed=("prediction",))
+    reading = replace(source.reading, columns=(*source.reading.columns, *mapped.values()))
     return LeaderboardRun(
         options=options,
-        source=input_file({**options, "columns": of_answers}, needed=("prediction",)),
+        source=replace(source, reading=reading),
         names=names,
         metrics=MetricOptions(
             metrics=options["by"], usual=usual, judge=options["judge"], prompts=prompts, retries=options["retries"]

@@ -12,17 +12,18 @@ import itertools
 import json
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, get_args
 
-from gradewire._rows import ALIASES
+from gradewire._columns import ALIASES, spelled
 from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.rows.files import GZIP, STDIN, is_url, open_bytes, open_url
+from gradewire_cli.rows.paths import ABSENT, DOT, value_at
 
 if TYPE_CHECKING:
     from _csv import Reader as CsvReader
-    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from pyarrow.parquet import ParquetFile
 
@@ -43,7 +44,7 @@ _SUFFIXES: Final[dict[str, Format]] = {
 _TABLE_SUFFIXES: Final = frozenset({".xlsx", ".xls", ".ods", ".xlsm"})
 TEXT_CELLS: Final = frozenset({"csv", "tsv"})
 """Formats with only text cells: lists, numbers and missing values are all strings."""
-_KNOWN_COLUMNS: Final = frozenset(alias for names in ALIASES.values() for alias in names)
+_KNOWN_COLUMNS: Final = frozenset(spelled(alias) for names in ALIASES.values() for alias in names)
 _MARK = b"\xef\xbb\xbf"
 
 DELIMITERS: Final = (",", ";", "\t", "|")
@@ -68,6 +69,7 @@ class Record:
         raw: An unreadable row's content, with lone surrogates for bytes that are not UTF-8. "" if the row can be read.
         file: The file's display name if several files are read, otherwise "".
         id: An unreadable row's ID, or "" if unknown.
+        nested: Names in `fields` that are no columns of the file, but paths to values inside them.
     """
 
     index: int
@@ -77,6 +79,7 @@ class Record:
     raw: str = ""
     file: str = ""
     id: str = ""
+    nested: Sequence[str] = ()
 
 
 def printable(text: str) -> str:
@@ -181,7 +184,7 @@ def _header(path: str, reader: CsvReader) -> list[str]:
 def _delimiter(header: str, known: Container[str]) -> str:
     def found(delimiter: str) -> tuple[int, int]:
         names = next(csv.reader([header], delimiter=delimiter), [])
-        return sum(name.strip().casefold() in known for name in names), len(names) * (delimiter != "|")
+        return sum(spelled(name) in known for name in names), len(names) * (delimiter != "|")
 
     # The comma is the default, because max returns the first of equal delimiters.
     return max(DELIMITERS, key=found)
@@ -295,7 +298,7 @@ class Reading:
     Attributes:
         encoding: Encoding of text files. "" means UTF-8, or UTF-16 if the first bytes look like UTF-16.
         delimiter: CSV delimiter. "" means that the delimiter is detected in the header line.
-        columns: Additional column names that help to recognize the header's delimiter.
+        columns: Names in options, which help to recognize the header's delimiter, and may be paths (`with_paths`).
         read: Reader for another program's files, or None for plain rows.
     """
 
@@ -337,6 +340,10 @@ def format_of(path: str, chosen: Format | None) -> Format:
 
 def read_file(path: str, reading: Reading) -> Iterator[Record]:
     """Yield a file's rows; raise InputError if the file is missing, unreadable, or in another format."""
+    return with_paths(_read(path, reading), reading.columns)
+
+
+def _read(path: str, reading: Reading) -> Iterator[Record]:
     format_ = format_of(path, reading.format)
     whole = reading.read or {"parquet": parquet_records, "arrow": arrow_records}.get(format_)
     if whole is not None:
@@ -348,9 +355,25 @@ def read_file(path: str, reading: Reading) -> Iterator[Record]:
         elif format_ == "json":
             yield from json_records(path, stream)
         else:
-            known = _KNOWN_COLUMNS | {column.casefold() for column in reading.columns}
+            known = _KNOWN_COLUMNS | {spelled(column) for column in reading.columns}
             delimiter = reading.delimiter or ("\t" if format_ == "tsv" else "")
             yield from csv_records(path, stream, known, delimiter)
+
+
+def with_paths(records: Iterable[Record], columns: Sequence[str]) -> Iterator[Record]:
+    """Yield the records with an additional field for each of these columns that is a path into the record's fields.
+
+    A column of the file with the whole path as its name is left unchanged.
+    """
+    paths = [column for column in dict.fromkeys(columns) if DOT in column]
+    for record in records:
+        fields = record.fields
+        if fields is None or not paths:
+            yield record
+            continue
+        found = {path: value_at(fields, path) for path in paths if path not in fields}
+        nested = {path: value for path, value in found.items() if value is not ABSENT}
+        yield replace(record, fields={**fields, **nested}, nested=tuple(nested)) if nested else record
 
 
 def count_rows(path: str, reading: Reading) -> int:

@@ -10,16 +10,17 @@ from typing import Any, Final
 
 import click
 
-from gradewire._rows import ALIASES
+from gradewire._columns import ALIASES, CONTENT_FIELDS
 from gradewire_cli.options.common import Grouping, groupings_of, written_options
 from gradewire_cli.options.help import option, stacked
 from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.rows.cells import read_label_map
+from gradewire_cli.rows.columns import RowOptions, check_columns
 from gradewire_cli.rows.files import STDIN, check_encoding, display_names, is_url, matching_urls
 from gradewire_cli.rows.formats import FORMATS, TEXT_CELLS, Reading, Record, count_rows, format_of, printable, read_file
 from gradewire_cli.rows.official import human_labels, inspect_ai, lm_eval, lmms_eval, squad, vlmevalkit, vqa
 from gradewire_cli.rows.official.harness import OfficialFiles
-from gradewire_cli.rows.row import OTHER_FORMAT, Row, RowOptions, RowSource, check_columns, open_rows
+from gradewire_cli.rows.row import OTHER_FORMAT, Row, RowSource, open_rows
 
 _VQA: Final = "vqa"
 _SQUAD: Final = "squad"
@@ -291,9 +292,19 @@ def named_columns(option: str, pairs: Sequence[str], fields: Collection[str] = (
     return named
 
 
+def _check_one_field_each(mapping: Mapping[str, str]) -> None:
+    fields: dict[str, str] = {}
+    for name, column in mapping.items():
+        if name in CONTENT_FIELDS and (other := fields.setdefault(column, name)) != name:
+            raise click.UsageError(
+                f"--map {other}={column} and --map {name}={column} read two fields from one column. Name two columns"
+            )
+
+
 def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("references", "prediction")) -> InputFile:
     """Parse `input_options`, and --where (COLUMN=VALUE,VALUE) if the command has that option."""
     mapping = named_columns("--map", options["columns"], ALIASES)
+    _check_one_field_each(mapping)
     allowed: dict[str, frozenset[str]] = {}
     for pair in options.get("where", ()):
         column, equals, values = pair.partition("=")
@@ -318,7 +329,7 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
         "json" if official else options["input_format"],
         check_encoding(options["encoding"]),
         options["delimiter"],
-        (*mapping.values(), *allowed),
+        rows.named_columns,
         official.records if official else None,
     )
     paths = expanded(options["files"])

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gradewire._columns import AmbiguousColumnsError
 from gradewire._rows import (
-    ALIASES,
     LIST_FIELDS,
     TRUTH_FIELDS,
     UnreadableValueError,
@@ -23,12 +23,17 @@ from gradewire._rows import (
 from gradewire.items import local_picture, picture_digest
 from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.rows.cells import CellNotes, CellReading, HumanLabel, read_labels, reading_of
+from gradewire_cli.rows.columns import (
+    FILE_GROUPING,
+    Layouts,
+    RowOptions,
+    check_columns,
+    check_texts,
+    question_notes,
+    refusal,
+)
 from gradewire_cli.rows.formats import Record, printable
 
-GROUPING_FIELDS = ("model", "dataset", "group")
-"""Row fields that --group-by and --map accept by name. Any other name in --group-by is a column of the file."""
-FILE_GROUPING = "file"
-"""The name in --group-by that groups rows by file, unless a column has this name."""
 ITEM_FIELDS = (
     "question",
     "references",
@@ -58,6 +63,7 @@ class Row:
         flags: Reasons against using the row, for example an answer that changes over time.
         picture: The picture's path, URL, data URI or ID in the row, or "".
         picture_digest: Digest (32 hex digits) of the picture's bytes, or "" without a usable picture.
+        is_unreadable: True if the row could not be read at all, so that its fields are unknown.
         kept_columns: Columns to copy to the output.
         grouping: Values that assign the row to groups, by name in --group-by.
         question_key: Key (32 hex digits) that rows with the same question share. See `question_key_of`.
@@ -82,6 +88,7 @@ class Row:
     file: str = ""
     question_id: str = ""
     has_id: bool = False
+    is_unreadable: bool = False
 
     @property
     def key(self) -> tuple[int, str]:
@@ -89,69 +96,24 @@ class Row:
         return self.index, self.digest + self.picture_digest
 
 
-@dataclass(frozen=True, slots=True)
-class RowOptions:
-    """Options for the columns and rows of a file.
-
-    Attributes:
-        columns: Columns by field from --map, which replace the field's usual column names. `labels` may name several
-            columns, one per annotator, separated by commas.
-        where: Allowed values by column. Rows with other values are skipped.
-        label_map: Numbers for labels that are words or grades.
-        kept_columns: Columns to copy to the output. None means all columns.
-        grouped_by: Row fields or columns that group rows.
-        grouping_needed: True if every file must have the columns in `grouped_by`.
-        any_file: True if some files may lack kept or needed columns that another file has.
-    """
-
-    columns: Mapping[str, str] = field(default_factory=dict)
-    where: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    needed: Sequence[str] = ("references", "prediction")
-    reference_separator: str = ""
-    missing: Sequence[str] = ()
-    label_map: Mapping[str, float] = field(default_factory=dict)
-    kept_columns: Sequence[str] | None = ()
-    grouped_by: Sequence[str] = ()
-    grouping_option: str = "--group-by"
-    grouping_needed: bool = True
-    any_file: bool = False
-    file: str = ""
-
-    def names(self, name: str) -> tuple[str, ...]:
-        """Return the possible column names for a field."""
-        return (self.columns[name],) if name in self.columns else ALIASES[name]
-
-    def grouping_names(self, name: str) -> tuple[str, ...]:
-        """Return the possible column names for a name in --group-by."""
-        return self.names(name) if name in GROUPING_FIELDS else (name,)
-
-    def among(self, present: Sequence[str]) -> "RowOptions":
-        """Return the options for a file with these columns. Case does not matter in the usual column names."""
-        found = dict(self.columns)
-        for name, usual in ALIASES.items():
-            if name not in found and not set(usual) & set(present):
-                alike = {column.strip().casefold(): column for column in reversed(present)}
-                if column := next((alike[alias] for alias in usual if alias in alike), ""):
-                    found[name] = column
-        return replace(self, columns=found)
-
-    def annotator_columns(self, present: Container[str]) -> tuple[str, ...]:
-        """Return the annotators' columns, or () unless --map gives each annotator a column."""
-        mapped = self.columns.get("labels", "")
-        return tuple(mapped.split(",")) if "," in mapped and mapped not in present else ()
-
-
 def is_wanted(fields: Mapping[str, Any], where: Mapping[str, Container[str]]) -> bool:
     """Return True if a row has an allowed value in each column of `where`."""
     return all(str(fields.get(column)) in allowed for column, allowed in where.items())
 
 
-def read_rows(records: Iterable[Record], options: RowOptions, reading: CellReading) -> Iterator[Row]:
+def read_rows(records: Iterable[Record], layouts: Layouts, reading: CellReading) -> Iterator[Row]:
     """Yield rows for the unreadable records and for the records that match --where."""
     for record in records:
         if record.fields is None:
             yield _unreadable(record)
-        elif is_wanted(record.fields, options.where):
+            continue
+        try:
+            options = layouts.options_of(tuple(record.fields))
+        except AmbiguousColumnsError as error:
+            problem = f"has columns that the first rows lack: {printable(str(error))}. Use --map FIELD=COLUMN"
+            yield _unreadable(replace(record, fields=None, problem=problem, raw=repr(record.fields)))
+            continue
+        if is_wanted(record.fields, options.where):
             yield _row(record, record.fields, options, reading)
 
 
@@ -169,6 +131,7 @@ def _unreadable(record: Record) -> Row:
         problem=f"{record.position} {record.problem}",
         digest=_digest([record.problem, record.raw]),
         file=record.file,
+        is_unreadable=True,
     )
 
 
@@ -185,13 +148,16 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
         except UnreadableValueError as error:
             problem = problem or f"{record.position}.{printable(column + str(error))}"
             value = fields[column]
+        if value is None and name == "prediction" and column in fields:
+            value = ""  # null, which means that the model gave no answer
         if value is not None:
             values[name] = value
     if not problem:
         default_references(values)
     own_id = text("id")
     identifier = own_id or str(record.index)
-    kept = {name: fields.get(name) for name in (fields if options.kept_columns is None else options.kept_columns)}
+    columns = [name for name in fields if name not in record.nested]
+    kept = {name: fields.get(name) for name in (columns if options.kept_columns is None else options.kept_columns)}
     missing = [name for name in options.needed if name in ITEM_FIELDS and values.get(name) is None]
     if missing and not problem:
         problem = _lack(record.position, fields, missing[0], options.names(missing[0]))
@@ -271,8 +237,8 @@ def question_key_of(identifier: str, image: str, values: Mapping[str, Any]) -> s
 
 def _column(fields: Mapping[str, Any], names: Sequence[str]) -> str:
     """Return the first of these columns that has a value in a row, otherwise the first column that exists."""
-    there = [name for name in names if name in fields]
-    return next((name for name in there if not is_missing(fields[name])), there[0] if there else names[0])
+    there = [name for name in names if name in fields] or [*names, ""]
+    return next((name for name in there if not is_missing(fields.get(name))), there[0])
 
 
 def value_of(fields: Mapping[str, Any], names: Sequence[str]) -> Any:
@@ -358,19 +324,26 @@ def open_rows(
     peeked = list(itertools.islice(remaining, PEEK_ROWS))
     readable = [record.fields for record in peeked if record.fields is not None]
     present = list(dict.fromkeys(column for fields in readable for column in fields))
-    options = options.among(present)
+    layouts = Layouts(options)
+    try:
+        for layout in dict.fromkeys(map(tuple, readable)):
+            layouts.options_of(layout)
+    except AmbiguousColumnsError as error:
+        raise refusal(path, error, present, options) from None
+    options = layouts.options_of_all()
     if readable:
-        check_columns(path, present, options)
+        check_columns(path, present, options, readable)
     wanted = [fields for fields in readable if is_wanted(fields, options.where)]
     lists, texts = (_columns_of(names, present, options) for names in (LIST_FIELDS, ("prediction", "question")))
     reading = reading_of(
         wanted, (*lists, *texts), CellReading(only_texts, options.reference_separator, options.missing)
     )
+    check_texts(path, wanted, options, lambda name, value: _value_of(name, "", value, reading))
     _check_labels(path, [record for record in peeked if record.fields in wanted], options, reading)
     notes = CellNotes(lists, texts, reading)
-    first = [*_nothing_readable(peeked, readable, hint), *notes.on(wanted)]
+    first = [*_nothing_readable(peeked, readable, hint), *question_notes(options, wanted), *notes.on(wanted)]
     watched = notes.watched(remaining, lambda fields: is_wanted(fields, options.where))
-    rows = read_rows(itertools.chain(peeked, watched), options, reading)
+    rows = read_rows(itertools.chain(peeked, watched), layouts, reading)
     synthetic = [bool(value_of(fields, options.names("synthetic_answers"))) for fields in wanted]
     return RowSource(rows, bool(synthetic) and all(synthetic), first, notes.late, present)
 
@@ -400,26 +373,3 @@ def _check_labels(path: str, records: Iterable[Record], options: RowOptions, rea
             f"{path}: the first labels are all unreadable ({first}). Give words a value, for example "
             "--label-map correct=1,partly=0.5,incorrect=0"
         )
-
-
-def check_columns(path: str, columns: Sequence[str], options: RowOptions) -> None:
-    """Raise InputError if a file lacks a column that is needed or named by an option."""
-    listed = f"Columns: {', '.join(map(printable, columns)) or 'none'}"
-    annotators = options.annotator_columns(columns)
-    mapped = [column for name, column in options.columns.items() if not (annotators and name == "labels")]
-    for column in (*mapped, *annotators, *options.where, *(() if options.any_file else options.kept_columns or ())):
-        if column not in columns:
-            raise InputError(f"{path}: no column {column!r}. {listed}")
-    for name in options.grouped_by if options.grouping_needed else ():
-        names = options.grouping_names(name)
-        if set(names).isdisjoint(columns) and name != FILE_GROUPING:
-            looked = f"{path}: no column for {options.grouping_option} {name} (looked for {', '.join(names)})"
-            way_out = f". Use --map {name}=COLUMN" if name in GROUPING_FIELDS else ""
-            raise InputError(f"{looked}. {listed}{way_out}")
-    for name in () if options.any_file else options.needed:
-        # Questions without an answer need no references.
-        others = {"label": "labels", "references": "answerable"}.get(name)
-        names = options.names(name) + (options.names(others) if others else ())
-        if set(names).isdisjoint(columns) and not (name == "label" and annotators):
-            looked = f"{path}: no column for {name} (looked for {', '.join(names)})"
-            raise InputError(f"{looked}. {listed}. Use --map {name}=COLUMN")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gradewire_cli.rows.row import Row
+    from gradewire_cli.scoring.labels_file import JoinedLabels
 
 # Only the most frequent flags are shown, because a column of free text may have as many flags as rows.
 _SHOWN_FLAGS = 10
@@ -113,6 +114,7 @@ class LabelledRows:
         rule: Rule that combines annotators' labels. None means the row's label, or the annotators' mean if the row has
             no label.
         against: The evaluator that replaces annotators, or None if annotators labelled the rows.
+        from_file: Labels from a file of their own, or None if the rows contain the labels.
         first_unreadable: Position and value of the first unreadable label, or "" if all labels are readable.
         flags: Number of labelled rows by flag, including rows that --without-flag leaves out.
         unlabelled_flags: Number of rows without a label by flag.
@@ -123,6 +125,7 @@ class LabelledRows:
     without_flags: frozenset[str] = frozenset()
     keeps_rows: bool = False
     against: EvaluatorLabels | None = None
+    from_file: JoinedLabels | None = None
     tallies: dict[str, MetricTally] = field(default_factory=dict)
     unlabelled: int = 0
     unlabelled_flags: Counter[str] = field(default_factory=Counter)
@@ -153,7 +156,7 @@ class LabelledRows:
         If an evaluator replaces annotators, human labels do not matter, and `add` skips rows without the
         evaluator's score.
         """
-        for row in rows:
+        for row in rows if self.from_file is None else self.from_file.joined(rows):
             if self.against is not None:
                 if self._has_no_flag(row):
                     yield row
@@ -215,6 +218,8 @@ class LabelledRows:
             raise InputError(f"{self.unreadable_labels}, and no row has a readable label. Use --map label=COLUMN")
         if not self._labels and self.flagged_out:
             raise InputError(f"--without-flag leaves no rows, because all {self.flagged_out} have one of these flags")
+        if not self._labels and self.from_file is not None:
+            raise InputError(f"no row has a label in {self.from_file.path}")
         if not self._labels:
             raise InputError("no row has a label (columns label, human_score, labels). Use --map label=COLUMN")
         return JudgedRows(
@@ -275,6 +280,8 @@ class LabelledRows:
         if self.unlabelled:
             flagged = f" (flagged: {_counted(self.unlabelled_flags)})" if self.unlabelled_flags else ""
             sentences.append(f"left out {self.unlabelled} rows without a label{flagged}")
+        if self.from_file is not None and self.from_file.without_row:
+            sentences.append(f"left out {self.from_file.without_row} labels in {self.from_file.path} without a row")
         if self.unreadable:
             sentences.append(f"{self.unreadable_labels} and are left out")
         if self.flags:

@@ -18,6 +18,7 @@ from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.input_file import InputFile, input_file, labelled_official_option
 from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows, label_named, with_stored_scores
+from gradewire_cli.scoring.labels_file import LabelsFile, labels_file_of, labels_file_options
 from gradewire_cli.scoring.plan import resolve_plan, scoring_options, single_metric, without_all
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
 from gradewire_stats.consensus import LabelRule
@@ -43,6 +44,7 @@ def labelled_options(*, resamples: int) -> Callable[[Command], Command]:
         labelled_official_option,
         option("--where", multiple=True),
         option("--scores", type=OUTPUT_FILE, multiple=True),
+        labels_file_options,
         option("--labels", type=click.Choice(get_args(LabelRule))),
         option("--without-flag", "without_flags", multiple=True),
         draw_options(resamples=resamples),
@@ -68,6 +70,7 @@ class LabelledRun:
         labels: Rule that combines annotators' labels. None means the row's label, or the annotators' mean if the row
             has no label.
         against: The metric that replaces annotators, or "" if annotators labelled the rows.
+        labels_file: The file with the labels, or None if the rows contain the labels.
     """
 
     source: InputFile
@@ -80,6 +83,7 @@ class LabelledRun:
     seed: int
     quiet: bool
     against: str = ""
+    labels_file: LabelsFile | None = None
 
     @property
     def draws(self) -> Draws:
@@ -94,11 +98,15 @@ class LabelledRun:
         check: Callable[[Sequence[str]], object] = lambda _: None,
     ) -> LabelledRows:
         """Score the labelled rows or read their scores; before scoring, call `check` with the metric labels."""
+        labels = None if self.labels_file is None else self.labels_file.read()
+        if labels is not None:
+            labels.check(self.source)
         rows = LabelledRows(
             rule=self.labels,
             without_flags=self.without_flags,
             keeps_rows=keeps_rows,
             against=EvaluatorLabels(self.against) if self.against else None,
+            from_file=labels,
         )
         with one_line_errors():
             if self.scores:
@@ -114,6 +122,8 @@ class LabelledRun:
         `outputs` are pairs of an option and a file.
         """
         read = self.source.named_paths | {f"--scores {path}": path for path in self.scores}
+        if self.labels_file is not None:
+            read["--labels-file"] = self.labels_file.path
         check_outputs(outputs, read)
 
     def _labels_to_compare(self, labels: Sequence[str]) -> list[str]:
@@ -158,18 +168,30 @@ def labelled_run_of(
     against = options.get("against") or ""
     if against and options["labels"]:
         raise click.UsageError("--labels combines annotators' labels and cannot be used with --against")
+    joins = bool(options.get("labels_file"))
+    if against and joins:
+        raise click.UsageError("--against replaces the labels, so it cannot be used with --labels-file. Leave one out")
     metrics = metrics or metric_options_of(options)
     if against and not options["scores"]:
         metrics = _with_evaluator(metrics, against)
     connection = connection or connection_of(options)
+    source = input_file(options, needed=("references", "prediction", *_needed(against=bool(against), joins=joins)))
     return LabelledRun(
-        source=input_file(options, needed=("references", "prediction", *([] if against else ["label"]))),
+        source=source,
         metrics=metrics,
         connection=connection,
         without_flags=frozenset(options["without_flags"]),
         against=against,
+        labels_file=labels_file_of(options, source),
         **{name: options[name] for name in ("scores", "labels", "resamples", "seed", "quiet")},
     )
+
+
+def _needed(*, against: bool, joins: bool) -> Sequence[str]:
+    """Return the fields that only labels need."""
+    if joins:
+        return ("id",)
+    return () if against else ("label",)
 
 
 def _with_evaluator(metrics: MetricOptions, against: str) -> MetricOptions:
@@ -196,6 +218,11 @@ def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
         },
         "labels": {
             "rule": run.labels or "own",
+            **(
+                {}
+                if rows.from_file is None
+                else {"file": rows.from_file.path, "labels_without_a_row": rows.from_file.without_row}
+            ),
             "unlabelled_rows": rows.unlabelled,
             "unlabelled_flags": dict(sorted(rows.unlabelled_flags.items())),
             "unreadable": rows.unreadable,

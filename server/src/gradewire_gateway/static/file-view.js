@@ -1,7 +1,7 @@
 // The view in which users drop a file, score it and see its report.
 
 import { announce, byId, el, save, visible } from "./dom.js";
-import { ALIASES, mapped } from "./aliases.js";
+import { ALIASES, mapped, unclear } from "./aliases.js";
 import { count, percent, size } from "./numbers.js";
 import { Outputs } from "./outputs.js";
 import { UnreadableFileError, rowsOf } from "./reading.js";
@@ -25,7 +25,7 @@ export class FileView {
     this.stop = null;
     this.report = null;
     byId("file-note").textContent = `JSONL (one object per line) or CSV, up to ${size(MOST_BYTES)}. The page reads the file in pieces and never uploads it whole. ` +
-      "It finds columns by the names that gradewire score knows: question, references, prediction (or response, answer, …).";
+      "It finds columns by the names that gradewire score knows: question, references (or ground_truth, …), prediction (or response, …).";
     byId("file").addEventListener("change", () => this.#take(byId("file").files[0]));
     byId("file-start").addEventListener("click", () => this.#run());
     byId("file-cancel").addEventListener("click", () => this.stop?.abort());
@@ -72,6 +72,8 @@ export class FileView {
       return [field, el("select", { id: `map-${field}` }, el("option", { value: "" }, "none"), options)];
     }));
     this.columns = columns;
+    const fields = Object.entries(unclear(columns)).map(([field, named]) => `${named.join(", ")} could be the ${field}`);
+    if (fields.length) byId("file-error").textContent = visible(`Choose the columns of references and prediction: ${fields.join("; ")}.`);
     byId("mapping").replaceChildren(el("fieldset", {},
       el("legend", {}, el("bdi", {}, visible(`Columns of ${file.name}`)), `, ${size(file.size)}`),
       el("div", { class: "parameters" }, MAPPED.map((field) =>
@@ -87,6 +89,9 @@ export class FileView {
     for (const field of ["references", "prediction"]) {
       if (!found[field].length && !(field === "references" && found.answerable.length)) throw new Error(`choose the column that contains the ${field}`);
     }
+    const content = ["question", "references", "prediction", "label"].filter((field) => found[field].length);
+    const twice = content.find((field) => content.some((other) => other !== field && found[other][0] === found[field][0]));
+    if (twice) throw new Error(`choose another column for ${twice}, because another field is read from ${found[twice][0]}`);
     return found;
   }
 

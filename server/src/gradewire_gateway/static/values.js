@@ -103,6 +103,8 @@ export function itemOf(fields, columns, index) {
   for (const field of ITEM_FIELDS) {
     const [column, value] = first(field);
     const read = LISTS.includes(field) ? textsOf(value, column) : textOf(value, column);
+    // null means that the model gave no answer
+    if (read === null && field === "prediction" && column !== undefined) item.prediction = "";
     if (read !== null && !(LISTS.includes(field) && read.length === 1 && read[0] === "")) item[field] = read;
   }
   const [answerableColumn, answerable] = first("answerable");

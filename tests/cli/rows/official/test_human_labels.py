@@ -20,9 +20,10 @@ from tests.hostile.gateway_readers import steps
 from tests.support.damaged_documents import check_rows, mangled
 
 from gradewire_cli.problems import InputError
+from gradewire_cli.rows.columns import RowOptions
 from gradewire_cli.rows.formats import Record
 from gradewire_cli.rows.official.human_labels import BEM_LOG, EVOUNA_LOG, FILES, VERIFIERBENCH_LOG, split_references
-from gradewire_cli.rows.row import RowOptions, open_rows
+from gradewire_cli.rows.row import open_rows
 
 LOGS = {"verifierbench": VERIFIERBENCH_LOG, "bem": BEM_LOG, "evouna": EVOUNA_LOG}
 

@@ -259,7 +259,7 @@ def encode_row(item: Any, read: AbstractSet[str]) -> bytes:
 
     Args:
         item: The item that the caller passed.
-        read: Lower-case names of the fields to keep; see `snapshot`.
+        read: Names of the keys to keep; see `snapshot`.
     """
     try:
         taken, _ = snapshot(item, read)

@@ -1,0 +1,179 @@
+"""Human labels in a file of their own, joined to the rows by id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from gradewire._columns import ALIASES, similar_columns
+from gradewire_cli.options.help import option, stacked
+from gradewire_cli.problems import InputError
+from gradewire_cli.rows.cells import WHOLE_FLOAT, HumanLabel
+from gradewire_cli.rows.columns import RowOptions
+from gradewire_cli.rows.files import STDIN
+from gradewire_cli.rows.formats import TEXT_CELLS, Reading, format_of, printable, read_file
+from gradewire_cli.rows.input_file import named_columns
+from gradewire_cli.rows.row import open_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gradewire_cli.rows.input_file import InputFile
+    from gradewire_cli.rows.row import Row
+
+_FIELDS: Final = ("id", "label", "labels")
+_LABEL_NAMES: Final = (
+    *ALIASES["label"],
+    "human_label",
+    "human_verdict",
+    "human",
+    "correct",
+    "is_correct",
+    "verdict",
+    "judgment",
+    "judgement",
+    "grade",
+    "rating",
+)
+"""Usual names of the label's column in a file that contains only labels."""
+
+labels_file_options = stacked(option("--labels-file"), option("--labels-map", multiple=True))
+
+
+@dataclass(frozen=True, slots=True)
+class LabelsFile:
+    """A file with labels, and the options for reading it."""
+
+    path: str
+    options: RowOptions
+
+    def read(self) -> JoinedLabels:
+        """Read all labels.
+
+        Raises:
+            InputError: The file or one of its rows is unreadable, a column is missing or unclear, an id is missing, or
+                an id has two labels.
+        """
+        only_texts = format_of(self.path, None) in TEXT_CELLS
+        records = read_file(self.path, Reading(columns=self.options.named_columns))
+        source = open_rows(self.path, records, self.options, only_texts=only_texts)
+        self._check_label_column(source.columns)
+        labels: dict[str, HumanLabel] = {}
+        positions: dict[str, str] = {}
+        for row in source.rows:
+            self._add(row, labels, positions)
+        return JoinedLabels(self.path, labels)
+
+    def _check_label_column(self, columns: Sequence[str]) -> None:
+        found = similar_columns(_LABEL_NAMES, columns)
+        if len(found) > 1 and found[0] != "label" and not {"label", "labels"} & self.options.columns.keys():
+            ways = ", or ".join(f"--labels-map label={column}" for column in found)
+            raise InputError(printable(f"{self.path}: {' or '.join(found)} could be the label. Use {ways}"))
+
+    def _add(self, row: Row, labels: dict[str, HumanLabel], positions: dict[str, str]) -> None:
+        human, place = row.human, f"{self.path} {row.position}"
+        if row.is_unreadable:
+            raise InputError(printable(f"{self.path}: {row.problem}. Correct this row"))
+        if human.value is None and not human.unreadable:
+            return
+        if not row.has_id:
+            raise InputError(f"{place} has a label, but no id. Add the id of the row with this answer")
+        key = _key(row.id)
+        if human.unreadable:
+            human = replace(human, unreadable=f"{human.unreadable} at {place}")
+        earlier = labels.setdefault(key, human)
+        first = positions.setdefault(key, row.position)
+        if (earlier.value, earlier.annotations) != (human.value, human.annotations):
+            raise InputError(
+                printable(
+                    f"{place} has another label for the id {row.id} than {first}. Keep one row for each id. Labels by "
+                    "several annotators need a column each (--labels-map labels=COLUMN,COLUMN)"
+                )
+            )
+
+
+@dataclass(slots=True)
+class JoinedLabels:
+    """The labels of a file by id, joined to rows one after another.
+
+    Attributes:
+        used: Ids of the labels that have a row.
+    """
+
+    path: str
+    labels: Mapping[str, HumanLabel]
+    used: set[str] = field(default_factory=set)
+
+    @property
+    def without_row(self) -> int:
+        """Number of labels that no row has."""
+        return len(self.labels) - len(self.used)
+
+    def joined(self, rows: Iterator[Row]) -> Iterator[Row]:
+        """Yield the rows with the labels of this file, which replace labels in the rows.
+
+        Raises:
+            InputError: Two rows have the id of one label.
+        """
+        self.used.clear()
+        for row in rows:
+            key = _key(row.id) if row.has_id else None
+            human = None if key is None else self.labels.get(key)
+            if key in self.used:
+                raise InputError(
+                    printable(
+                        f"{row.position} has the same id as an earlier row, {row.id}, so its label in {self.path} "
+                        "could belong to either row. Give each row its own id, or use --map id=COLUMN or --where"
+                    )
+                )
+            if key is not None and human is not None:
+                self.used.add(key)
+            yield replace(row, human=human or HumanLabel())
+
+    def check(self, source: InputFile) -> None:
+        """Raise InputError if two rows have one label, or no row has a label, before any row is scored."""
+        if source.is_stdin:
+            return
+        first = ""
+        for row in self.joined(source.open().rows):
+            first = first or row.id
+        if self.labels and not self.used:
+            raise InputError(
+                printable(
+                    f"no id of {source.name} (the first is {first}) is in {self.path} (the first there is "
+                    f"{next(iter(self.labels))}). Use --map id=COLUMN or --labels-map id=COLUMN"
+                )
+            )
+
+
+def _key(identifier: str) -> str:
+    # Table libraries write the id 4 as 4.0 if another row has no id.
+    text = identifier.strip()
+    return text.removesuffix(".0") if WHOLE_FLOAT.match(text) else text
+
+
+def labels_file_of(options: Mapping[str, Any], source: InputFile) -> LabelsFile | None:
+    """Parse `labels_file_options`; return None without --labels-file, and raise click.UsageError for a conflict."""
+    path, pairs = options.get("labels_file"), options.get("labels_map", ())
+    if not path:
+        if pairs:
+            raise click.UsageError("--labels-map needs --labels-file. Give both")
+        return None
+    if path == STDIN:
+        raise click.UsageError("--labels-file cannot be standard input. Save the labels to a file")
+    if mapped := [name for name in ("label", "labels") if name in source.options.columns]:
+        raise click.UsageError(
+            f"--map {mapped[0]} does not work with --labels-file. Use --labels-map {mapped[0]}=COLUMN"
+        )
+    ids = tuple(filter(None, (source.options.columns.get("id"), *ALIASES["id"])))
+    rows = RowOptions(
+        columns=named_columns("--labels-map", pairs, _FIELDS),
+        needed=("id", "label"),
+        missing=source.options.missing,
+        label_map=source.options.label_map,
+        map_option="--labels-map",
+        usual={**ALIASES, "id": tuple(dict.fromkeys(ids)), "label": _LABEL_NAMES},
+    )
+    return LabelsFile(path, rows)
