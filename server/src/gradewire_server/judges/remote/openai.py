@@ -41,6 +41,8 @@ _LOOK_AGAIN_S: Final = 600.0
 _COMPLETIONS: Final = "chat/completions"
 _MODELS: Final = "models"
 _MOST_LESSONS: Final = 6
+_MAY_BE_GENERAL: Final = frozenset({RemoteFault.REFUSED, RemoteFault.REJECTED, RemoteFault.UNREADABLE})
+"""Errors that may be about a single question, or about all questions. Only a test question can tell."""
 _LARGE_BYTES: Final = 128 << 10
 """A request with images of this total size or more is written on a thread. Writing 12 MB takes 0.1 s."""
 _PICTURE_REFUSALS: Final = errors.BAD_REQUEST | {404, 415, 500}
@@ -75,6 +77,7 @@ class DialectLearner:
         self._confirmed_s = self._not_before_s = float("-inf")
         self._unanswered: Dialect | None = None
         self._doubted = False
+        self._refusal: tuple[RemoteError, Reply] | None = None
 
     @property
     def lacks(self) -> str:
@@ -109,6 +112,17 @@ class DialectLearner:
             if self.dialect == asked and self._clock() - self._confirmed_s >= _CONFIRMED_FOR_S:
                 await self._find_out(asked)
             return self.dialect != asked
+
+    async def refusal(self, asked: Dialect) -> tuple[RemoteError, Reply] | None:
+        """Return the error and the reply with which the server also refuses the test question, or None.
+
+        Raises:
+            RemoteError: The server does not answer now, so nothing is known.
+        """
+        async with self._lock:
+            if self._clock() - self._confirmed_s >= _CONFIRMED_FOR_S:
+                await self._find_out(asked)
+            return self._refusal
 
     async def look_again(self) -> None:
         """Test from time to time whether the server has gained features.
@@ -150,17 +164,20 @@ class DialectLearner:
             raise
 
     async def _settle(self, dialect: Dialect) -> None:
-        """Remove refused features until the server accepts the test question."""
+        """Remove refused features until the server accepts the test question, or until nothing is left to remove."""
         while True:
             reply = await self._send(TEST_QUESTION, dialect)
-            error = errors.error_of(reply, self._name)
+            error = errors.error_of(reply, self._name) or errors.no_json(reply)
             if error is None:
                 self._learn(dialect, reply)
+                self._refusal = None
                 break
-            if not _may_name_a_feature(reply, error):
+            if error.kind not in _MAY_BE_GENERAL:
                 raise error
-            less = dialect.without(errors.server_message(reply))
+            less = dialect.without(errors.server_message(reply)) if _may_name_a_feature(reply, error) else dialect
             if less == dialect:
+                general = error if error.kind is RemoteFault.REFUSED else errors.rejects_everything(reply)
+                self._refusal = general, reply
                 break
             dialect = less
         self._confirmed_s = self._clock()
@@ -214,13 +231,13 @@ class OpenAIServer(Server):
         for _ in range(_MOST_LESSONS):
             dialect = self._learner.dialect
             reply = await self._send(question, dialect)
-            error = errors.error_of(reply, self._model)
+            error = errors.error_of(reply, self._model) or errors.no_json(reply)
             if error is None:
                 answer = await self._whole_answer(question, dialect, reply)
                 if answer is not None:
                     return [self._uncounted.moved_into(answer)]
             elif not await self._teaches(reply, error, dialect):
-                raise self._picture_refusal(question, reply) or error
+                raise self._picture_refusal(question, reply) or await self._confirmed(error, reply, dialect)
         raise errors.unreadable("a different refusal to each request")
 
     @override
@@ -235,8 +252,24 @@ class OpenAIServer(Server):
         """Check whether a refusal was about the dialect. Return True if the dialect has changed as a result."""
         if not _may_name_a_feature(reply, error):
             return False
-        self._client.note_refusal(_log, logging.WARNING, f"judge {self._model}: its server rejects a request", reply)
+        self._client.note_refusal(_log, logging.INFO, f"judge {self._model}: its server rejects a request", reply)
         return dialect.without(errors.server_message(reply)) != dialect and await self._learner.confirm(dialect)
+
+    async def _confirmed(self, error: RemoteError, reply: Reply, dialect: Dialect) -> RemoteError:
+        """Return the error for a refused question: the server's if it refuses the test question too, else its own."""
+        if error.kind not in _MAY_BE_GENERAL:
+            return error
+        try:
+            general = await self._learner.refusal(dialect)
+        except RemoteError as unknown:
+            _log.debug("judge %s: cannot test its server (%s)", self._model, unknown.kind.value)
+            return error
+        if general is not None:
+            return self._client.with_words(*general)
+        if error.kind is not RemoteFault.REFUSED:
+            return error
+        # The server takes the key and knows the model. Some gateways refuse single texts with such a status.
+        return errors.rejected(reply.status)
 
     async def _whole_answer(self, question: Question, dialect: Dialect, reply: Reply) -> Answer | None:
         """Return an answer, or None if the question must be sent again because log probabilities are missing.
@@ -275,7 +308,7 @@ class OpenAIServer(Server):
             return ServerKind.OTHER
         error = errors.error_of(reply, self._model)
         if error is not None:
-            raise error
+            raise self._client.with_words(error, reply)
         self.sees_images = sees_images(reply, self._model)
         return kind_of(reply, self._model)
 
