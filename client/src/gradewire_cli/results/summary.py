@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import itertools
+import math
 import shlex
 import sys
 from collections import Counter
@@ -140,6 +141,7 @@ class RunFacts:
     Attributes:
         command: The command that reproduces the scores, or "" without scores.
         server_version: The server's gradewire version, or "" if unknown.
+        reported: Failures that were printed during the run.
     """
 
     command: str
@@ -149,6 +151,7 @@ class RunFacts:
     notes: Sequence[str] = ()
     by: Sequence[Breakdown] = ()
     server_version: str = ""
+    reported: AbstractSet[str] = frozenset()
 
 
 def summary_document(summary: Summary, run: RunFacts) -> dict[str, Any]:
@@ -183,10 +186,16 @@ def _metric_values(tally: MetricTally) -> dict[str, Any]:
     } | ({} if tally.cascade is None else {"cascade": tally.cascade.document()})
 
 
+def mean_text(tally: MetricTally) -> str:
+    """Return the mean, after its number of rows if less than half of the rows have a score."""
+    few = 2 * len(tally.scores) < tally.rows and not math.isnan(tally.mean)
+    return f"{len(tally.scores)} of {tally.rows} rows: {number(tally.mean)}" if few else number(tally.mean)
+
+
 def _print_means(summary: Summary) -> None:
     columns: dict[str, Callable[[MetricTally], str]] = {
         "scored": lambda tally: str(len(tally.scores)),
-        "mean": lambda tally: number(tally.mean),
+        "mean": mean_text,
         "95 % interval": lambda tally: _interval_text(tally.interval()),
         "share\nright": lambda tally: number(tally.share_right),
         "rows\nUNCERTAIN": lambda tally: str(tally.uncertain) if tally.verdicts else "-",
@@ -208,7 +217,7 @@ def print_summary(summary: Summary, run: RunFacts) -> None:
     for breakdown in run.by:
         print_tables(breakdown.tables(), stream=sys.stderr)
         tell(map(printable, breakdown.notes()))
-    failures = (f"{', '.join(labels)}: {text}" for labels, text in _failures_and_warnings(summary))
+    failures = (f"{', '.join(labels)}: {text}" for labels, text in _failures_and_warnings(summary, run.reported))
     tell(map(printable, itertools.chain(failures, result_notes(summary))))
     for label, tally in summary.metrics.items():
         if tally.judge is not None and (said := tally.judge.text(summary.prices)):
@@ -246,7 +255,7 @@ def _uncertain_text(tally: MetricTally) -> str:
     return ". ".join(filter(None, [text, others if tally.uncertain < judged else "", level_hint(tally)]))
 
 
-def _failures_and_warnings(summary: Summary) -> list[tuple[list[str], str]]:
+def _failures_and_warnings(summary: Summary, reported: AbstractSet[str]) -> list[tuple[list[str], str]]:
     labels: dict[str, list[str]] = {}
     # UNCERTAIN has a column of its own.
     elsewhere = {ScoreWarning.UNCERTAIN, *([ScoreWarning.UNCALIBRATED] if _has_correctness(summary) else [])}
@@ -254,7 +263,12 @@ def _failures_and_warnings(summary: Summary) -> list[tuple[list[str], str]]:
         texts = [
             f"{status}, for example id {identifier}: {message or 'no message'}"
             for status, (identifier, message) in tally.examples.items()
+            if message not in reported
         ]
+        if tally.lacks_judge:
+            texts.append(
+                f"no mean, because {len(tally.scores)} of {tally.rows} rows needed no judge, and the judge graded none"
+            )
         if shown := {warning: count for warning, count in tally.warnings.items() if warning not in elsewhere}:
             texts.append(f"warnings: {_counted(shown)}")
         for text in texts:

@@ -210,8 +210,24 @@ async def test_one_refused_item_does_not_stop_the_judge(refusal: bytes, status: 
         assert isinstance(good, Choice)
         again = (await judge.choose(choose("poison 2"), deadline_s=None)).answer
         assert isinstance(again, Failure)
-    # The poison, our own question, the good item, the other poison; the question's answer is remembered.
-    assert len(server.heard) == 4
+    # The poison, our own question, the good item, the other poison. After a refused key, our own question comes again.
+    assert len(server.heard) == (5 if b" 403 " in refusal or b" 404 " in refusal else 4)
+
+
+async def test_a_key_that_is_refused_in_between_stops_the_judge_at_once() -> None:
+    blocked = False
+
+    def answer(_: Heard) -> bytes:
+        return reply(403, {"error": "blocked"}) if blocked else completion("Rating: 2")
+
+    async with OddServer(answers=[answer]) as server, opened(server.url) as judge:
+        first = (await judge.choose(choose(), deadline_s=None)).answer
+        assert isinstance(first, Choice)
+        assert len(server.heard) == 2, "our own question was accepted, because no probabilities came"
+        blocked = True
+        failure = (await judge.choose(choose("again"), deadline_s=None)).answer
+        assert isinstance(failure, Failure)
+        assert (failure.status, "'blocked'" in failure.message) == (Status.MODEL_UNAVAILABLE, True)
 
 
 async def test_a_refusal_of_all_is_asked_about_once() -> None:

@@ -103,9 +103,9 @@ def unreachable(address: str) -> RemoteError:
     return RemoteError(RemoteFault.UNREACHABLE, Status.UNAVAILABLE, message)
 
 
-def server_error(retry_after_s: float | None = None) -> RemoteError:
-    """Return the error for a server that failed."""
-    message = "the judge's server failed. Try again"
+def server_error(retry_after_s: float | None = None, *, at: str = "the judge's server") -> RemoteError:
+    """Return the error for a server that failed. `at` names the server, possibly with its status."""
+    message = f"{at} failed. Try again"
     return RemoteError(RemoteFault.SERVER_ERROR, Status.UNAVAILABLE, message, retry_after_s)
 
 
@@ -183,12 +183,10 @@ def rejects_everything(reply: Reply) -> RemoteError:
     """Return the error for a server that also rejects, or answers with nonsense, a test question of our own."""
     server = server_at(reply.address)
     if reply.status == _OK:
-        return refused(
-            f"{server} answers with {_kind_of_body(reply)}. Check {ADDRESS_SETTING}, which usually ends in /v1"
-        )
-    return refused(
-        f"{server} rejects every request (status {reply.status}). Check {MODEL_SETTING} and its account there"
-    )
+        body = _kind_of_body(reply)
+        return refused(f"{server} answers with {body}. Check {ADDRESS_SETTING}, which usually ends in /v1")
+    rejects = f"{server} rejects every request (status {reply.status})"
+    return refused(f"{rejects}. Check {MODEL_SETTING}, and your account there")
 
 
 def no_json(reply: Reply) -> RemoteError | None:
@@ -230,7 +228,7 @@ def error_of(reply: Reply, model: str, wanted: str = "chat completions") -> Remo
     if status == _TOO_MANY:
         return rate_limited(wait_s)
     if status >= _SERVER_FAILED or status in _WORTH_REPEATING:
-        return server_error(wait_s)
+        return server_error(wait_s, at=f"{server_at(reply.address)} (status {status})")
     return too_long() if status == _TOO_LARGE or says_too_long(words) else rejected(status)
 
 
