@@ -8,14 +8,10 @@ from typing import Any
 
 from gradewire.errors import InvalidRequest
 from gradewire.rewards.answer import last_question
+from gradewire.rewards.failure_notices import REFERENCE_NAMES
 from gradewire.rewards.reward import FailureHandling
 from gradewire.rewards.scorer import RewardScorer
 from gradewire.transport import Endpoint, Transport
-
-# Usual names of the column with right answers. The first name that exists is used.
-REFERENCE_NAMES = (
-    *("references", "reference", "ground_truth", "expected_answer", "answer", "answers", "solution", "label", "target"),
-)
 
 
 def reference_name(columns: Mapping[str, Any], chosen: str | None) -> str:

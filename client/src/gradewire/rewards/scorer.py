@@ -18,6 +18,7 @@ from gradewire.metrics.choice import MetricDefaults, MetricsLike
 from gradewire.options import CallOptions, check_deadline, check_names
 from gradewire.results import ItemScores, MetricScore, Status
 from gradewire.rewards.answer import Answer, Extraction, Extractor, check_extraction, extract_answer
+from gradewire.rewards.failure_notices import RewardNotices
 from gradewire.rewards.gathering import Gatherer, Gathering
 from gradewire.rewards.reward import FailureHandling, FailureWindow, Reward, RewardSample
 from gradewire.transport import Endpoint, Transport
@@ -133,6 +134,7 @@ class RewardScorer:
     def __setstate__(self, settings: RewardSettings) -> None:
         self._settings = settings
         self._window = FailureWindow(settings.failures)
+        self._notices = RewardNotices()
         self._gatherers: dict[asyncio.AbstractEventLoop, Gatherer] = {}
         self._background = BackgroundCalls(settings.make_calls)
         forget_in_children(self)
@@ -210,6 +212,7 @@ class RewardScorer:
         keep_for_good(self._gatherers)
         self._gatherers = {}
         self._window = FailureWindow(self._settings.failures)
+        self._notices = RewardNotices()
 
     async def _score(
         self,
@@ -227,6 +230,7 @@ class RewardScorer:
                 results = [ItemScores(index, "", {gatherer.label: score}) for index, score in enumerate(scores)]
                 trace.evaluated(samples, results)
         rewards = [self._reward(answer, score) for answer, score in zip(answers, scores, strict=True)]
+        self._notices.take(samples, rewards)
         self._window.check(rewards)
         return self._settings.failures.settle(rewards)
 

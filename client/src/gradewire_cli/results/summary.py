@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradewire._common_failures import OF_FIELDS
 from gradewire.metrics import Correctness
 from gradewire.results import MetricScore, ScoreWarning, Status
 from gradewire_cli.options.common import FailOn, written
@@ -142,6 +143,7 @@ class RunFacts:
         command: The command that reproduces the scores, or "" without scores.
         server_version: The server's gradewire version, or "" if unknown.
         reported: Failures that were printed during the run.
+        columns: A sentence on the columns of the input and on the columns that are read.
     """
 
     command: str
@@ -152,6 +154,7 @@ class RunFacts:
     by: Sequence[Breakdown] = ()
     server_version: str = ""
     reported: AbstractSet[str] = frozenset()
+    columns: str = ""
 
 
 def summary_document(summary: Summary, run: RunFacts) -> dict[str, Any]:
@@ -217,7 +220,7 @@ def print_summary(summary: Summary, run: RunFacts) -> None:
     for breakdown in run.by:
         print_tables(breakdown.tables(), stream=sys.stderr)
         tell(map(printable, breakdown.notes()))
-    failures = (f"{', '.join(labels)}: {text}" for labels, text in _failures_and_warnings(summary, run.reported))
+    failures = (f"{', '.join(labels)}: {text}" for labels, text in _failures_and_warnings(summary, run))
     tell(map(printable, itertools.chain(failures, result_notes(summary))))
     for label, tally in summary.metrics.items():
         if tally.judge is not None and (said := tally.judge.text(summary.prices)):
@@ -255,15 +258,15 @@ def _uncertain_text(tally: MetricTally) -> str:
     return ". ".join(filter(None, [text, others if tally.uncertain < judged else "", level_hint(tally)]))
 
 
-def _failures_and_warnings(summary: Summary, reported: AbstractSet[str]) -> list[tuple[list[str], str]]:
+def _failures_and_warnings(summary: Summary, run: RunFacts) -> list[tuple[list[str], str]]:
     labels: dict[str, list[str]] = {}
     # UNCERTAIN has a column of its own.
     elsewhere = {ScoreWarning.UNCERTAIN, *([ScoreWarning.UNCALIBRATED] if _has_correctness(summary) else [])}
     for label, tally in summary.metrics.items():
         texts = [
-            f"{status}, for example id {identifier}: {message or 'no message'}"
-            for status, (identifier, message) in tally.examples.items()
-            if message not in reported
+            _failure_text(tally, status, run.columns)
+            for status, (_, message) in tally.examples.items()
+            if message not in run.reported
         ]
         if tally.lacks_judge:
             texts.append(
@@ -274,6 +277,14 @@ def _failures_and_warnings(summary: Summary, reported: AbstractSet[str]) -> list
         for text in texts:
             labels.setdefault(text, []).append(label)
     return [(named, text) for text, named in labels.items()]
+
+
+def _failure_text(tally: MetricTally, status: str, columns: str) -> str:
+    identifier, message = tally.examples[status]
+    if tally.common_failure != status:
+        return f"{status}, for example id {identifier}: {message or 'no message'}"
+    hint = f". {columns}" if status in OF_FIELDS and columns else ""
+    return f"warning: all {tally.rows} rows fail for the same reason: {status}: {message}{hint}"
 
 
 def _counted(counts: Mapping[str, int]) -> str:

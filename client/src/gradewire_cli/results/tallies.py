@@ -12,6 +12,7 @@ from random import Random
 from statistics import fmean, quantiles, stdev
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from gradewire._common_failures import same_reason
 from gradewire.metrics import METRIC_TYPES, Auto
 from gradewire.results import ScoreWarning, Status, lacks_judge
 from gradewire_cli.results.resumable_output import verdict
@@ -267,6 +268,7 @@ class MetricTally:
         certain: Number of rows by verdict, without rows marked UNCERTAIN.
         deciders: Number of rows by the step that decided them, of metrics that ask a judge.
         examples: First message for each status, with the row's ID.
+        reasons: What the messages of each status have in common but for numbers, or "" if they differ.
     """
 
     line: str = ""
@@ -277,6 +279,7 @@ class MetricTally:
     warnings: Counter[str] = field(default_factory=Counter)
     deciders: Counter[str] = field(default_factory=Counter)
     examples: dict[str, tuple[str, str]] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
     judge: JudgeTally | None = None
     cascade: CascadeTally | None = None
 
@@ -290,7 +293,11 @@ class MetricTally:
         if self.cascade is not None:
             self.cascade.add(result, row)
         if result["score"] is None:
-            self.examples.setdefault(result["status"], (identifier, result.get("message", "")))
+            status, message = result["status"], result.get("message", "")
+            self.examples.setdefault(status, (identifier, message))
+            reason = same_reason(message.replace(row.position, "") if row is not None else message)
+            if self.reasons.setdefault(status, reason) != reason:
+                self.reasons[status] = ""
             return
         self.scores.append(result["score"])
         judged = verdict(label, result)
@@ -302,6 +309,12 @@ class MetricTally:
     def rows(self) -> int:
         """Number of rows with a result."""
         return self.statuses.total()
+
+    @property
+    def common_failure(self) -> str:
+        """The status of all rows if all of them failed for the same reason, otherwise ""."""
+        status = next(iter(self.statuses)) if len(self.statuses) == 1 and self.rows > 1 else ""
+        return status if self.reasons.get(status) else ""
 
     @property
     def lacks_judge(self) -> bool:

@@ -233,6 +233,7 @@ class ScoreJob:
                 by=breakdowns(self.grouped, self.baseline, requested=self.source.groupings_requested),
                 server_version=version,
                 reported=scorer.judges.reported,
+                columns=self.source.columns_read(opened.columns),
             )
             self._write_outputs(clock, facts, scorer)
         if not quiet:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, NoReturn, Self, Unpack
 
 from gradewire._calls.submit import READ_NAMES
+from gradewire._common_failures import FailureNotices, item_fields, outcomes_of
 from gradewire.api import Client
 from gradewire.errors import GradewireError, TransportError
 from gradewire.integrations.training.sinks import Sink
@@ -100,6 +101,7 @@ class Worker:
         self._steps = steps
         self._deliveries = deliveries
         self._partly: Counter[int] = Counter()
+        self._notices = FailureNotices(_log)
         self._thread = threading.Thread(target=self._run, name="gradewire-validation", daemon=True)
         self._thread.start()
 
@@ -131,6 +133,8 @@ class Worker:
         if self._steps.scored(step):
             scores = replace(step.finished(StepState.SCORED, "", time.time()), metrics=step_metrics(report))
             self._deliveries.add(scores, lambda: self._steps.delivered(step, scores))
+            outcomes = outcomes_of([item.scores for item in report])
+            self._notices.take(f"answers of step {scores.step} ({scores.name})", outcomes, lambda: item_fields(rows))
 
     def _options_of(self, header: StepHeader) -> ScoreOptions:
         options: ScoreOptions = {"priority": "bulk", **self._options}
