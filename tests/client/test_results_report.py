@@ -8,6 +8,7 @@ import pytest
 from gradewire import (
     BleuParts,
     ItemScores,
+    JudgeParts,
     MetricScore,
     MissingExtra,
     Provenance,
@@ -181,3 +182,22 @@ def test_import_is_light() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert ended.stdout.strip() == "[] True"
+
+
+RULED = MetricScore(1.0, Status.OK, parts=JudgeParts(decided_by="rule"), correct=True)
+JUDGED = MetricScore(0.5, Status.OK, parts=JudgeParts(decided_by="judge"), correct=False)
+AWAY = MetricScore(None, Status.UNAVAILABLE)
+
+
+def test_rows_that_a_rule_graded_alone_give_no_mean_while_the_judge_is_away() -> None:
+    found = report(RULED, EMPTY, AWAY).summary()["smile"]
+    assert (found.mean, found.mean_empty_as_wrong, found.share_right, found.scored) == (None, None, None, 1)
+    found = report(RULED, EMPTY).summary()["smile"]
+    assert (found.mean, found.mean_empty_as_wrong, found.share_right) == (1.0, 0.5, 1.0)
+    assert report(RULED, JUDGED, AWAY).summary()["smile"].mean == 0.75
+    assert report(EMPTY, AWAY).summary()["smile"].mean_empty_as_wrong is None
+
+
+def test_few_scores_stand_in_front_of_their_mean() -> None:
+    assert repr(report(LOW, AWAY, AWAY)) == "<ScoreReport of 3 items: smile 1 of 3 items: 0.1000>"
+    assert repr(report(LOW, AWAY)) == "<ScoreReport of 2 items: smile 0.1000 (1 scored)>"

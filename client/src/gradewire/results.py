@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from math import isfinite
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, Final, get_type_hints, overload
 
 from gradewire.errors import needed_by
 from gradewire.metrics.base import Metric
-from gradewire_proto.parts import PART_TYPES, Parts
+from gradewire_proto.parts import PART_TYPES, AutoParts, JudgeParts, Parts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -340,14 +340,35 @@ _COLUMNS: Mapping[str, object] = {
 }
 
 
+_OF_JUDGES: Final = (JudgeParts, AutoParts)
+# Statuses of items that no judge was asked about, or that were scored.
+_NOT_OF_JUDGES: Final = frozenset({Status.OK, Status.EMPTY_PREDICTION, Status.INVALID_INPUT})
+
+
+def lacks_judge(deciders: Mapping[str, int], statuses: Mapping[Any, int]) -> bool:
+    """Return True if a metric's judge graded no item, although some items needed it.
+
+    Args:
+        deciders: Number of items by `decided_by` of `JudgeParts` and `AutoParts`.
+        statuses: Number of items by status.
+    """
+    if deciders.get("judge") or deciders.get("guard"):
+        return False
+    failed = any(count and status not in _NOT_OF_JUDGES for status, count in statuses.items())
+    return bool(deciders.get("nobody") or (deciders.get("rule") and failed))
+
+
 @dataclass(frozen=True, slots=True)
 class MetricSummary:
     """A summary of one metric's results over all items of a call.
 
+    If a judge graded no item, although some items needed it, there is neither a mean nor a share: the items that a rule
+    graded say nothing about the others.
+
     Attributes:
         mean: Mean score of the scored items; None if no item was scored.
-        mean_empty_as_wrong: Mean score if each empty prediction counts as 0; None if there are neither scores nor empty
-            predictions.
+        mean_empty_as_wrong: Mean score if each empty prediction counts as 0; None without a score, unless all
+            predictions are empty.
         share_right: Share of right answers, 0 to 1, among items with a verdict; None if no item has a verdict.
         scored: Number of items with a score.
         uncertain: Number of items with an unreliable verdict (UNCERTAIN).
@@ -391,6 +412,8 @@ class ScoreReport(Sequence[ItemScores]):
     def __repr__(self) -> str:
         means = ", ".join(
             f"{label} {'none' if summary.mean is None else f'{summary.mean:.4f}'} ({summary.scored} scored)"
+            if 2 * summary.scored >= len(self) or summary.mean is None
+            else f"{label} {summary.scored} of {len(self)} items: {summary.mean:.4f}"
             for label, summary in self.summary().items()
         )
         return f"<ScoreReport of {len(self)} items: {means}>"
@@ -408,14 +431,17 @@ class ScoreReport(Sequence[ItemScores]):
         verdicts = [result.correct is True for result in judged]
         certain = [result.correct is True for result in judged if ScoreWarning.UNCERTAIN not in result.warnings]
         with_empty = len(scores) + counts[Status.EMPTY_PREDICTION]
+        deciders = Counter(result.parts.decided_by for result in results if isinstance(result.parts, _OF_JUDGES))
+        known = not lacks_judge(deciders, counts)
+        all_empty = not scores and with_empty == len(results) > 0
         return MetricSummary(
-            mean=sum(scores) / len(scores) if scores else None,
-            mean_empty_as_wrong=sum(scores) / with_empty if with_empty else None,
-            share_right=sum(verdicts) / len(verdicts) if verdicts else None,
+            mean=sum(scores) / len(scores) if scores and known else None,
+            mean_empty_as_wrong=sum(scores) / with_empty if (scores and known) or all_empty else None,
+            share_right=sum(verdicts) / len(verdicts) if verdicts and known else None,
             scored=len(scores),
             counts=dict(counts),
             uncertain=len(verdicts) - len(certain),
-            share_right_certain=sum(certain) / len(certain) if certain else None,
+            share_right_certain=sum(certain) / len(certain) if certain and known else None,
         )
 
     def to_records(self) -> list[dict[str, Any]]:

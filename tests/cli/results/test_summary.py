@@ -122,3 +122,28 @@ def test_uncalibrated_verdicts_name_the_command_that_fits_a_threshold(command: C
     assert f"before: {SMILE}" in fitted.stdout
     quiet = command("score", file, "--metrics", "smile", "--quiet", stub=StubTransport(uncalibrated))
     assert quiet.stderr == ""
+
+
+def test_one_warning_names_the_columns_where_all_rows_fail_alike(command: Command, tmp_path: Path) -> None:
+    rows = [{"question": "?", "answer": None, "gold": "a", "prediction": "a"}] * 40
+    done = command("score", write_rows(tmp_path / "a.jsonl", rows), "--metrics", "smile,rouge_l")
+    assert done.exit_code == 1
+    (warning,) = [line for line in done.stderr.splitlines() if ": warning: " in line]
+    assert warning.startswith(
+        "smile, rouge_l: warning: all 40 rows fail for the same reason: INVALID_INPUT: line 1 has no references: "
+        "column answer is empty. The columns are question, answer, gold, prediction. Read are prediction from "
+    )
+    assert "references from references or reference or answers or answer or golden_answer" in warning
+    assert warning.endswith("--map FIELD=COLUMN reads another column")
+    rows = [*rows[:3], {**rows[0], "answer": "a"}]
+    mixed = command("score", write_rows(tmp_path / "b.jsonl", rows), "--metrics", "smile")
+    assert ": warning: " not in mixed.stderr
+    assert "smile: INVALID_INPUT, for example id 0: line 1 has no references" in mixed.stderr
+
+
+def test_files_whose_rows_fail_alike_name_the_columns_of_all(command: Command, tmp_path: Path) -> None:
+    files = [
+        write_rows(tmp_path / f"{name}.jsonl", [{"answer": None, "prediction": "a", name: 1}] * 2) for name in "xy"
+    ]
+    done = command("score", *files, "--metrics", "smile")
+    assert "The columns are answer, prediction, x, y. " in done.stderr

@@ -1,6 +1,7 @@
 """What a summary tells of `auto`: who decided, what the judge was asked, and its mean over all rows."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from tests.cli.conftest import Command, write_rows
 
 from gradewire.testing import StubTransport, echo_scores
-from gradewire_cli.results.tallies import CascadeTally, is_cascade
+from gradewire_cli.results.tallies import CascadeTally, MetricTally, is_cascade
 from gradewire_cli.rows.row import Row
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 from gradewire_stats.estimated_mean import estimated_mean
@@ -147,3 +148,40 @@ def test_the_command_prints_it_and_keeps_the_parts_of_a_failure(command: Command
         ("OK", "correctness"),
     ]
     assert json.loads(summary.read_text("utf-8"))["metrics"]["auto"]["cascade"]["failed"] == 1
+
+
+RULED, JUDGED = (
+    {"score": 1.0, "status": "OK", "decided_by": "rule"},
+    {"score": 0.5, "status": "OK", "decided_by": "judge"},
+)
+FAILED, EMPTY = {"score": None, "status": "UNAVAILABLE"}, {"score": None, "status": "EMPTY_PREDICTION"}
+NOBODY = {"score": None, "status": "UNPARSABLE", "decided_by": "nobody"}
+CHEAP = {"score": 0.9, "status": "OK", "decided_by": "correctness"}
+
+
+@pytest.mark.parametrize(
+    ("results", "mean", "empty_as_wrong"),
+    [
+        ([RULED, FAILED], None, None),
+        ([RULED, EMPTY, FAILED], None, None),
+        ([EMPTY, FAILED], None, None),
+        ([CHEAP, NOBODY], None, None),
+        ([RULED, EMPTY], 1.0, 0.5),
+        ([RULED, {"score": None, "status": "INVALID_INPUT"}], 1.0, 1.0),
+        ([RULED, JUDGED, FAILED], 0.75, 0.75),
+        ([CHEAP, JUDGED, NOBODY], 0.7, 0.7),
+        ([CHEAP, CHEAP], 0.9, 0.9),
+        ([{"score": 0.2, "status": "OK"}, FAILED], 0.2, 0.2),
+        ([EMPTY], None, 0.0),
+        ([FAILED], None, None),
+    ],
+)
+def test_without_its_judge_a_metric_has_no_mean(
+    results: list[dict[str, Any]], mean: float | None, empty_as_wrong: float | None
+) -> None:
+    tally = MetricTally()
+    for result in results:
+        tally.add("lave", result, identifier="1")
+    found = [None if math.isnan(value) else value for value in (tally.mean, tally.mean_empty_as_wrong)]
+    assert found == [pytest.approx(mean), pytest.approx(empty_as_wrong)]
+    assert tally.interval() is None or mean is not None

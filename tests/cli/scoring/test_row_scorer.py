@@ -11,6 +11,7 @@ from tests.cli.score.judging_server import ROWS, JudgingStub, judged
 
 from gradewire import ServerUnreachable
 from gradewire.results import MetricScore, Status
+from gradewire_cli.scoring.judge_watch import JudgeWatch
 from gradewire_cli.scoring.row_scorer import RowRetries
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
@@ -112,6 +113,6 @@ async def test_the_wait_that_is_asked_for_is_waited_in_full(monkeypatch: pytest.
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
     away = MetricScore(score=None, status=Status.UNAVAILABLE, retry_after_s=300.0)
-    retries = RowRetries(2, longest_pause_s=600.0)
+    retries = RowRetries(2, longest_pause_s=600.0, judges=JudgeWatch(frozenset({"lave"}), needs_judge=True))
     (answer,) = await retries.finish([{}], [{"lave": away}], score)
     assert (answer["lave"].score, waited, retries.rows, retries.scored) == (1.0, [300.0], 1, 1)

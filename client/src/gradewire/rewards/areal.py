@@ -75,7 +75,8 @@ def use_in(workflow: Workflow, **settings: Any) -> None:
 
 def _sample(scorer: RewardScorer, prompt: str, completion: str, data: dict[str, Any]) -> RewardSample:
     question = data.get("question") or question_in(data.get("messages") or prompt)
-    return RewardSample(completion, as_references(data[reference_name(data, scorer.reference_column)]), str(question))
+    references = as_references(data[reference_name(data, scorer.reference_column)])
+    return RewardSample(completion, references, str(question), columns=tuple(data))
 
 
 def _value(reward: Reward) -> float:

@@ -9,20 +9,12 @@ from typing import Any
 
 from gradewire.errors import InvalidRequest
 from gradewire.rewards.answer import last_question
+from gradewire.rewards.failure_notices import REFERENCE_NAMES, SURE_REFERENCE_NAMES
 from gradewire.rewards.reward import FailureHandling
 from gradewire.rewards.scorer import RewardScorer
 from gradewire.transport import Endpoint, Transport
 
-# Usual names of the column with right answers. A name in `_SURE_NAMES` has precedence, because a data set's `answer` or
-# `solution` may be a derivation or a model's answer.
 _HOW_TO_NAME = "(TrlReward(references=…); elsewhere the setting reference_column)"
-_SURE_NAMES = (
-    *("references", "reference", "reference_answer", "ground_truth", "expected_answer", "expected_output"),
-    *("golden_answer", "gold_answer"),
-)
-_OTHER_NAMES = ("answer", "answers", "solution", "label", "target")
-REFERENCE_NAMES = (*_SURE_NAMES, *_OTHER_NAMES)
-
 
 def reference_name(columns: Mapping[str, Any], chosen: str = "") -> str:
     """Return the name of the column with right answers.
@@ -38,7 +30,7 @@ def reference_name(columns: Mapping[str, Any], chosen: str = "") -> str:
             f"references: there is no column {' or '.join(names)}; the columns are: {there}. Name the column "
             f"{_HOW_TO_NAME}"
         )
-    best = [name for name in found if name in _SURE_NAMES] or found
+    best = [name for name in found if name in SURE_REFERENCE_NAMES] or found
     if len(best) > 1:
         raise InvalidRequest(
             f"references: the columns {' and '.join(best)} could both hold the right answers: name one {_HOW_TO_NAME}"

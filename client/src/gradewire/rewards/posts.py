@@ -195,7 +195,8 @@ def nemo_gym_sample(body: Any, reference_column: str = "") -> RewardSample:
     # Skip entries that are not messages, such as tool calls.
     turns = [turn for turn in prompt if _is_turn(turn)] if isinstance(prompt, list) else prompt
     question = _question_of(turns, "responses_create_params.input")
-    return RewardSample([turn for turn in response["output"] if _is_turn(turn)], as_references(references), question)
+    completion = [turn for turn in response["output"] if _is_turn(turn)]
+    return RewardSample(completion, as_references(references), question, columns=tuple(map(str, columns)))
 
 
 def nemo_gym_reply(fields: Mapping[str, Any], reward: Reward) -> dict[str, Any]:

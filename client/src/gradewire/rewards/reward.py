@@ -4,7 +4,7 @@ import math
 import threading
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -52,12 +52,14 @@ class RewardSample:
         references: One or more right answers.
         question: The question, for metrics that read questions.
         id: An id for the server's log.
+        columns: Names of the columns of the sample's row, for warnings.
     """
 
     completion: Completion | None
     references: Sequence[str]
     question: str = ""
     id: str = ""
+    columns: Sequence[str] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

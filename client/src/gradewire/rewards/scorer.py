@@ -19,6 +19,7 @@ from gradewire.metrics.choice import MetricChoice, MetricDefaults, MetricsLike
 from gradewire.options import CallOptions, check_deadline, check_most, check_names
 from gradewire.results import ItemScores, MetricScore, ScoreWarning, Status
 from gradewire.rewards.answer import Answer, Extraction, Extractor, check_extraction, extract_answer
+from gradewire.rewards.failure_notices import RewardNotices
 from gradewire.rewards.gathering import Gatherer, Gathering
 from gradewire.rewards.reward import FailureHandling, FailureWindow, Reward, RewardSample
 from gradewire.transport import Endpoint, Transport
@@ -165,6 +166,7 @@ class RewardScorer:
         self._window = FailureWindow(settings.failures)
         # By event loop; the second of a loop asks the judge about UNCERTAIN samples.
         self._gatherers: dict[asyncio.AbstractEventLoop, list[Gatherer]] = {}
+        self._notices = RewardNotices()
         self._background = BackgroundCalls(settings.make_calls)
         forget_in_children(self)
 
@@ -246,6 +248,7 @@ class RewardScorer:
         keep_for_good(self._gatherers)
         self._gatherers = {}
         self._window = FailureWindow(self._settings.failures)
+        self._notices = RewardNotices()
 
     async def _score(
         self,
@@ -288,6 +291,7 @@ class RewardScorer:
             self._too_long(samples[index], answer) if index in long else self._reward(answer, scores[index])
             for index, answer in enumerate(answers)
         ]
+        self._notices.take(samples, rewards)
         self._window.check(rewards)
         return settings.failures.settle(rewards)
 

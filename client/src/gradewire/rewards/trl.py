@@ -52,7 +52,7 @@ class _Columns:
         references = columns[reference_name(columns, self._references or self._scorer.reference_column)]
         questions = [question_in(prompt) for prompt in prompts] if self._question is None else columns[self._question]
         return [
-            RewardSample(completion, as_references(right), str(question))
+            RewardSample(completion, as_references(right), str(question), columns=tuple(columns))
             for completion, right, question in zip(completions, references, questions, strict=True)
         ]
 

@@ -59,7 +59,8 @@ class GradewireJudge(Judge[float, GradewireJudgeConfig]):  # type: ignore[misc] 
         scorer = shared_scorer(self.config.settings)
         references = fields[reference_name(fields, self.config.answer_field or scorer.reference_column)]
         question = judge_question(task, self.config.question_field)
-        sample = RewardSample(judge_response(trace, self.config.view), as_references(references), question)
+        completion = judge_response(trace, self.config.view)
+        sample = RewardSample(completion, as_references(references), question, columns=tuple(fields))
         reward = await scorer.ascore_one(sample)
         trace.info["gradewire"] = reward.to_info()
         if reward.value is None:

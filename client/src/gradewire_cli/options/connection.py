@@ -1,6 +1,7 @@
 """Options for the connection to a server, and the client that a command creates from them."""
 
 import contextlib
+import logging
 import os
 import re
 import ssl
@@ -32,6 +33,8 @@ SERVER_VARIABLE = "GRADEWIRE_SERVER"
 MAX_PORT = 65535
 _SECONDS: Final = click.FloatRange(min=0, min_open=True)
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\]]+):(?P<port>[0-9]{1,5})")
+# Logs of the engine in this process that a judge cannot be used. The commands report this with the rows.
+_LOGS_OF_JUDGES: Final = ("gradewire_server.judges.service", "gradewire_server.judges.remote.requests")
 _TLS_FIELDS: Final = {
     "tls_ca": "root_certificates",
     "tls_cert": "certificate_chain",
@@ -79,6 +82,8 @@ class ConnectionOptions:
             settings["model_repository"] = self.models_dir
         if self.judge_server is not None:
             settings |= self.judge_server.settings()
+        for name in _LOGS_OF_JUDGES:
+            logging.getLogger(name).setLevel(logging.ERROR)
         return AsyncClient(deadline_s=self.deadline_s, transport=embedded_transport(**settings))
 
     @contextlib.asynccontextmanager

@@ -328,8 +328,9 @@ def _breakdown(collected: GroupedScores, column: GroupColumn, baseline: str | No
     found = _group_statistics(collected, column, first)
     lines = {
         label: [
-            GroupMetric(names[number], column.tallies[number][label], found[label][number] if found else None)
+            GroupMetric(names[number], tally, found[label][number] if found and not tally.lacks_judge else None)
             for number in order
+            for tally in (column.tallies[number][label],)
         ]
         for label in collected.scores
     }

@@ -371,6 +371,11 @@ class ResultsFile:
         self._journal.write(encode_rows(listed, first=not self._has_first))
         self._has_first = self._has_first or bool(listed)
 
+    def discard_if_empty(self) -> None:
+        """Remove the file if it has no row, so that the same command can be run again without --overwrite."""
+        if self.path.is_file() and not self.path.is_symlink() and not self.path.stat().st_size:
+            self.path.unlink()
+
     def finish(self) -> str:
         """Complete the file after its last row; raise InputError on failure.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import itertools
+import math
 import shlex
 import sys
 from collections import Counter
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradewire._common_failures import OF_FIELDS
 from gradewire.metrics import Correctness
 from gradewire.results import MetricScore, ScoreWarning, Status
 from gradewire_cli.options.common import FailOn, written
@@ -150,6 +152,8 @@ class RunFacts:
     Attributes:
         command: The command that reproduces the scores, or "" without scores.
         server_version: The server's gradewire version, or "" if unknown.
+        reported: Failures that were printed during the run.
+        columns: A sentence on the columns of the input and on the columns that are read.
     """
 
     command: str
@@ -159,6 +163,8 @@ class RunFacts:
     notes: Sequence[str] = ()
     by: Sequence[Breakdown] = ()
     server_version: str = ""
+    reported: AbstractSet[str] = frozenset()
+    columns: str = ""
 
 
 def summary_document(summary: Summary, run: RunFacts) -> dict[str, Any]:
@@ -193,11 +199,17 @@ def _metric_values(tally: MetricTally) -> dict[str, Any]:
     } | ({} if tally.cascade is None else {"cascade": tally.cascade.document()})
 
 
+def mean_text(tally: MetricTally) -> str:
+    """Return the mean, after its number of rows if less than half of the rows have a score."""
+    few = 2 * len(tally.scores) < tally.rows and not math.isnan(tally.mean)
+    return f"{len(tally.scores)} of {tally.rows} rows: {number(tally.mean)}" if few else number(tally.mean)
+
+
 def summary_table(summary: Summary) -> Table:
     """Return each metric's mean, share of right answers and counts as a table."""
     columns: dict[str, Callable[[MetricTally], Value]] = {
         "scored": lambda tally: count(len(tally.scores)),
-        "mean": lambda tally: measured(tally.mean),
+        "mean": lambda tally: Value(mean_text(tally), tally.mean),
         "95 % interval": lambda tally: Value(_interval_text(tally.interval())),
         "share\nright": lambda tally: measured(tally.share_right),
         "rows\nUNCERTAIN": lambda tally: count(tally.uncertain) if tally.verdicts else Value(UNDEFINED),
@@ -226,7 +238,7 @@ def print_summary(summary: Summary, run: RunFacts) -> None:
     for breakdown in run.by:
         print_tables(breakdown.tables(), stream=sys.stderr)
         tell(map(printable, breakdown.notes()))
-    failures = (f"{', '.join(labels)}: {text}" for labels, text in _failures_and_warnings(summary))
+    failures = (f"{', '.join(labels)}: {text}" for labels, text in _failures_and_warnings(summary, run))
     tell(map(printable, itertools.chain(failures, result_notes(summary))))
     for label, tally in summary.metrics.items():
         if tally.judge is not None and (said := tally.judge.text(summary.prices)):
@@ -265,20 +277,33 @@ def uncertain_text(tally: MetricTally) -> str:
     return ". ".join(filter(None, [text, others if tally.uncertain < judged else "", level_hint(tally)]))
 
 
-def _failures_and_warnings(summary: Summary) -> list[tuple[list[str], str]]:
+def _failures_and_warnings(summary: Summary, run: RunFacts) -> list[tuple[list[str], str]]:
     labels: dict[str, list[str]] = {}
     # UNCERTAIN has a column of its own.
     elsewhere = {ScoreWarning.UNCERTAIN, *([ScoreWarning.UNCALIBRATED] if _has_correctness(summary) else [])}
     for label, tally in summary.metrics.items():
         texts = [
-            f"{status}, for example id {identifier}: {message or 'no message'}"
-            for status, (identifier, message) in tally.examples.items()
+            _failure_text(tally, status, run.columns)
+            for status, (_, message) in tally.examples.items()
+            if message not in run.reported
         ]
+        if tally.lacks_judge:
+            texts.append(
+                f"no mean, because {len(tally.scores)} of {tally.rows} rows needed no judge, and the judge graded none"
+            )
         if shown := {warning: count for warning, count in tally.warnings.items() if warning not in elsewhere}:
             texts.append(f"warnings: {_counted(shown)}")
         for text in texts:
             labels.setdefault(text, []).append(label)
     return [(named, text) for text, named in labels.items()]
+
+
+def _failure_text(tally: MetricTally, status: str, columns: str) -> str:
+    identifier, message = tally.examples[status]
+    if tally.common_failure != status:
+        return f"{status}, for example id {identifier}: {message or 'no message'}"
+    hint = f". {columns}" if status in OF_FIELDS and columns else ""
+    return f"warning: all {tally.rows} rows fail for the same reason: {status}: {message}{hint}"
 
 
 def _counted(counts: Mapping[str, int]) -> str:

@@ -12,8 +12,9 @@ from random import Random
 from statistics import fmean, quantiles, stdev
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from gradewire._common_failures import same_reason
 from gradewire.metrics import METRIC_TYPES, Auto
-from gradewire.results import ScoreWarning, Status
+from gradewire.results import ScoreWarning, Status, lacks_judge
 from gradewire_cli.results.resumable_output import verdict
 from gradewire_cli.results.tables import number
 
@@ -265,7 +266,9 @@ class MetricTally:
 
     Attributes:
         certain: Number of rows by verdict, without rows marked UNCERTAIN.
+        deciders: Number of rows by the step that decided them, of metrics that ask a judge.
         examples: First message for each status, with the row's ID.
+        reasons: What the messages of each status have in common but for numbers, or "" if they differ.
     """
 
     line: str = ""
@@ -274,7 +277,9 @@ class MetricTally:
     certain: Counter[bool] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
     warnings: Counter[str] = field(default_factory=Counter)
+    deciders: Counter[str] = field(default_factory=Counter)
     examples: dict[str, tuple[str, str]] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
     judge: JudgeTally | None = None
     cascade: CascadeTally | None = None
 
@@ -283,10 +288,16 @@ class MetricTally:
         self.line = self.line or result.get("line", "")
         self.statuses[result["status"]] += 1
         self.warnings.update(result.get("warnings", ()))
+        if decider := result.get("decided_by"):
+            self.deciders[decider] += 1
         if self.cascade is not None:
             self.cascade.add(result, row)
         if result["score"] is None:
-            self.examples.setdefault(result["status"], (identifier, result.get("message", "")))
+            status, message = result["status"], result.get("message", "")
+            self.examples.setdefault(status, (identifier, message))
+            reason = same_reason(message.replace(row.position, "") if row is not None else message)
+            if self.reasons.setdefault(status, reason) != reason:
+                self.reasons[status] = ""
             return
         self.scores.append(result["score"])
         judged = verdict(label, result)
@@ -300,20 +311,38 @@ class MetricTally:
         return self.statuses.total()
 
     @property
+    def common_failure(self) -> str:
+        """The status of all rows if all of them failed for the same reason, otherwise ""."""
+        status = next(iter(self.statuses)) if len(self.statuses) == 1 and self.rows > 1 else ""
+        return status if self.reasons.get(status) else ""
+
+    @property
+    def lacks_judge(self) -> bool:
+        """True if the judge graded no row, although some rows needed it.
+
+        The scored rows are then those that need no judge. Their mean says nothing about the others.
+        """
+        return lacks_judge(self.deciders, self.statuses)
+
+    @property
     def mean(self) -> float:
-        """Mean score over scored rows, or NaN if no row is scored."""
-        return fmean(self.scores) if self.scores else math.nan
+        """Mean score over scored rows, or NaN if no row is scored or the metric `lacks_judge`."""
+        return fmean(self.scores) if self.scores and not self.lacks_judge else math.nan
 
     @property
     def mean_empty_as_wrong(self) -> float:
-        """Mean score if every empty prediction counts as 0."""
+        """Mean score if every empty prediction counts as 0, or NaN if the metric `lacks_judge`.
+
+        Without any score, the mean is NaN too, unless all predictions are empty.
+        """
         rows = len(self.scores) + self.statuses[Status.EMPTY_PREDICTION]
-        return math.fsum(self.scores) / rows if rows else math.nan
+        known = (self.scores or rows == self.rows > 0) and not self.lacks_judge
+        return math.fsum(self.scores) / rows if known else math.nan
 
     @property
     def share_right(self) -> float:
-        """Share of right verdicts, or NaN without verdicts."""
-        return _share_right(self.verdicts)
+        """Share of right verdicts, or NaN without verdicts or if the metric `lacks_judge`."""
+        return math.nan if self.lacks_judge else _share_right(self.verdicts)
 
     @property
     def uncertain(self) -> int:
@@ -322,8 +351,8 @@ class MetricTally:
 
     @property
     def share_right_certain(self) -> float:
-        """Share of right verdicts among certain verdicts."""
-        return _share_right(self.certain)
+        """Share of right verdicts among certain verdicts, or NaN if the metric `lacks_judge`."""
+        return math.nan if self.lacks_judge else _share_right(self.certain)
 
     @property
     def failures(self) -> dict[str, int]:
@@ -336,9 +365,9 @@ class MetricTally:
         return f"{label}: {self.line}{note}{f' ({failures})' if failures else ''}"
 
     def interval(self) -> tuple[float, float] | None:
-        """Return the 95 % interval of the mean over rows, or None with fewer than two scored rows."""
+        """Return the 95 % interval of the mean over rows, or None with fewer than two scored rows or no mean."""
         rows = len(self.scores)
-        if rows < 2:
+        if rows < 2 or self.lacks_judge:
             return None
         if rows >= NORMAL_FROM_ROWS:
             half = 1.959964 * stdev(self.scores) / math.sqrt(rows)

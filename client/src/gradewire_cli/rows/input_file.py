@@ -211,7 +211,16 @@ class InputFile:
                 yield from source.rows
                 late.extend(f"{name}: {note}" for note in source.late_notes)
 
-        return RowSource(rows(), all(source.has_synthetic for source in sources), notes, late)
+        return RowSource(rows(), all(source.has_synthetic for source in sources), notes, late, there)
+
+    def columns_read(self, columns: Sequence[str]) -> str:
+        """Return a sentence on the files' columns and on the columns that are read, or "" for official files."""
+        if self.official or not columns:
+            return ""
+        fields = ("prediction", "references", "question")
+        read = "; ".join(f"{field} from {' or '.join(self.options.names(field))}" for field in fields)
+        there = ", ".join(map(printable, columns))
+        return f"The columns are {there}. Read are {read}. --map FIELD=COLUMN reads another column"
 
     def open_with_rows(self) -> RowSource:
         """Open the files like `open`, but also raise InputError if there is no row (that matches --where)."""

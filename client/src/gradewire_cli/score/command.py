@@ -27,7 +27,14 @@ from gradewire_cli.options.connection import ConnectionOptions, connection_of
 from gradewire_cli.options.help import command, option, stacked
 from gradewire_cli.options.judge import JudgePrices, prices_of, prices_option
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of, metrics_help
-from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, silence_stdout, tell
+from gradewire_cli.problems import (
+    InputError,
+    UnreachableError,
+    exit_on_interrupt,
+    one_line_errors,
+    silence_stdout,
+    tell,
+)
 from gradewire_cli.results.groups import (
     Breakdown,
     GroupColumn,
@@ -161,11 +168,11 @@ class Output:
         else:
             self.rows.unlink()
 
-    def resume_hint(self) -> str:
-        """Return the message for an interrupted run."""
+    def resume_hint(self, end: str = "interrupted") -> str:
+        """Return the message for a run that was stopped; `end` says how."""
         if self.rows is None or not self.rows.is_file():
-            return "interrupted"
-        return f"interrupted; {count_results(self.rows)} rows are in {self.rows}. Continue with --resume"
+            return end
+        return f"{end}; {count_results(self.rows)} rows are in {self.rows}. Continue with --resume"
 
 
 @dataclass(slots=True)
@@ -214,8 +221,18 @@ class ScoreJob:
                 rows = self._rows(read, results, scorer, total)
                 forget_manifest(self.output.manifest)
                 before = self.summary.rows
-                with progress("scoring", total, quiet=quiet, rows_on_stdout=results is None, already=before) as shown:
-                    await scorer.score(rows, lambda batch: self._write(batch, results, scorer), shown, already=before)
+                try:
+                    with progress(
+                        "scoring", total, quiet=quiet, rows_on_stdout=results is None, already=before
+                    ) as shown:
+                        await scorer.score(
+                            rows, lambda batch: self._write(batch, results, scorer), shown, already=before
+                        )
+                except UnreachableError as error:  # the judge, without which nothing is left to score
+                    if results and not self.summary.rows:
+                        results.discard_if_empty()
+                        raise
+                    raise UnreachableError(self.output.resume_hint(error.message)) from None
                 is_kept = self.output.summary is not None or self.output.manifest is not None
                 version = (await client.models()).server_version if is_kept else ""
             left = results.finish() if results else ""
@@ -231,6 +248,8 @@ class ScoreJob:
                 notes=(*opened.notes, *opened.late_notes),
                 by=self._breakdowns(),
                 server_version=version,
+                reported=scorer.judges.reported,
+                columns=self.source.columns_read(opened.columns),
             )
             self._write_outputs(clock, facts, scorer)
         if not quiet:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import re
 import time
 from collections import deque
@@ -17,9 +18,11 @@ from gradewire._calls.score import counting_over_request
 from gradewire.errors import DeadlineExceeded, InconsistentReplies, TransportError
 from gradewire.results import MetricScore, Status
 from gradewire_cli.options.connection import BATCH_DEADLINE_S
+from gradewire_cli.problems import UnreachableError
 from gradewire_cli.results.progress import ShowProgress
 from gradewire_cli.rows.row import Row, item_with_picture
 from gradewire_cli.scoring.corpus import BATCH_ROWS
+from gradewire_cli.scoring.judge_watch import JudgeWatch
 from gradewire_cli.scoring.plan import ScorePlan
 
 BATCHES_IN_FLIGHT = 4
@@ -67,13 +70,16 @@ class RowRetries:
         most: Maximum number of retries of a row.
         longest_pause_s: Maximum waiting time in seconds. A result with a longer waiting time is not retried.
         scored: Number of retried rows that no longer have an UNAVAILABLE result to retry.
+        judges: The run's judges. Nothing is retried while a judge is down that has never answered.
     """
 
     most: int
     longest_pause_s: float
+    judges: JudgeWatch
     rows: int = 0
     scored: int = 0
     _reported: bool = field(default=False, init=False)
+    _told: set[str] = field(default_factory=set, init=False)
 
     async def finish(
         self,
@@ -82,7 +88,7 @@ class RowRetries:
         score: Callable[[list[Mapping[str, Any]]], Awaitable[list[Scores]]],
     ) -> list[Scores]:
         """Retry the UNAVAILABLE results, and return the answers with these results replaced."""
-        waiting = self._rows_to_retry(answers) if self.most else []
+        waiting = self._rows_to_retry(answers) if self.most and not self.judges.is_hopeless else []
         first = len(waiting)
         self.rows += first
         for _ in range(self.most):
@@ -90,7 +96,13 @@ class RowRetries:
             if not pending:
                 break
             pause_s = max(result.retry_after_s or 0.0 for _, result in pending)
-            click.echo(f"{_example(*pending[0])}: retrying {len(waiting)} rows in {pause_s:g} s", err=True)
+            label, failed = pending[0]
+            # If a judge that has never answered stays away, `judges` reports the reason.
+            never = label in self.judges.judged and not self.judges.has_answered(label, answers)
+            example = f"{label} is {failed.status}" if never else _example(label, failed)
+            if example not in self._told:  # a busy server would cause a line for each batch
+                self._told.add(example)
+                click.echo(f"{example}: retrying {len(waiting)} rows in {pause_s:g} s", err=True)
             await asyncio.sleep(pause_s)
             try:
                 again = await score([items[index] for index in waiting])
@@ -149,12 +161,14 @@ class RowScorer:
 
     Attributes:
         lines: The server's metric identifiers by label.
+        judges: The state of the run's judges.
         resumed: A function that returns a row's output from an earlier run, or None.
     """
 
     client: AsyncClient
     plan: ScorePlan
     lines: dict[str, str]
+    judges: JudgeWatch
     retries: RowRetries
     resumed: Callable[[Row], Mapping[str, Any] | None]
     _batch_size: AdaptiveBatchSize
@@ -173,11 +187,13 @@ class RowScorer:
         # A metric that counts words over the request needs all rows in a single request.
         judged = plan.chosen.asks_judge and not counting_over_request(plan.chosen.specs)
         report = await client.score([], **plan.arguments())
+        judges = JudgeWatch.of(plan.chosen)
         return cls(
             client,
             plan,
             {label: provenance.line for label, provenance in report.provenance.items()},
-            RowRetries(plan.retries, deadline_s),
+            judges,
+            RowRetries(plan.retries, deadline_s, judges),
             known,
             AdaptiveBatchSize(judged=judged, deadline_s=deadline_s),
         )
@@ -197,13 +213,31 @@ class RowScorer:
 
         Raises:
             GradewireError: The server is down or refuses the call. Batches that were passed before stay valid.
+            UnreachableError: The judge cannot be used, and every metric needs one.
         """
-        async with contextlib.aclosing(self._batches(rows)) as batches:
+        async with contextlib.aclosing(self._judged_batches(rows)) as batches:
             async for batch in batches:
                 take(batch)
                 already += len(batch)
                 if progress is not None:
                     progress(already, "")
+
+    async def _judged_batches(self, rows: Iterable[Row]) -> AsyncGenerator[list[ScoredRow], None]:
+        held: list[ScoredRow] = []
+        async with contextlib.aclosing(self._batches(rows)) as batches:
+            async for batch in batches:
+                try:
+                    self.judges.check(scored.scores for scored in batch)
+                except UnreachableError:
+                    if self.judges.answered:  # a later run takes the first row that the judge missed, and all others
+                        yield held + list(itertools.takewhile(lambda row: self.judges.is_judged(row.scores), batch))
+                    raise
+                held += batch
+                if not self.judges.holds_rows or len(held) >= BATCH_ROWS:
+                    yield held
+                    held = []
+        if held:
+            yield held
 
     async def _batches(self, rows: Iterable[Row]) -> AsyncGenerator[list[ScoredRow], None]:
         # The reader's thread may wait hours for standard input, but Ctrl-C must not wait for it.

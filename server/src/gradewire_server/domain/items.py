@@ -86,13 +86,13 @@ MAX_QUOTED_CHARACTERS: Final = 80
 MAX_MESSAGE_CHARACTERS: Final = 1000
 
 
-def quoted(text: str) -> str:
-    """Return the text in quotes, with Python's escapes, cut to 80 characters."""
-    shown = repr(text[:MAX_QUOTED_CHARACTERS])
-    if len(text) <= MAX_QUOTED_CHARACTERS and len(shown) <= MAX_QUOTED_CHARACTERS + 2:
+def quoted(text: str, most: int = MAX_QUOTED_CHARACTERS) -> str:
+    """Return the text in quotes, with Python's escapes, cut to `most` characters."""
+    shown = repr(text[:most])
+    if len(text) <= most and len(shown) <= most + 2:
         return shown
     mark = shown[0]
-    return f"{mark}{shortened(shown[1:-1] + '…')}{mark}"
+    return f"{mark}{shortened(shown[1:-1] + '…', most)}{mark}"
 
 
 def shortened(text: str, most: int = MAX_QUOTED_CHARACTERS) -> str:

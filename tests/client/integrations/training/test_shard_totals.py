@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gradewire.integrations.training.shard_totals import COLUMNS, counts, means, shard_totals, unanswered_totals
 from gradewire.results import ItemScores, MetricScore, ScoreReport, Status
+from gradewire_proto.parts import JudgeParts
 
 _SCORED = st.builds(
     MetricScore, score=st.floats(0, 1), status=st.just(Status.OK), correct=st.sampled_from([True, False, None])
@@ -45,3 +46,12 @@ def test_what_had_no_answer_counts_as_unavailable() -> None:
     assert len(first) == len(COLUMNS)
     assert counts(first) == {"UNAVAILABLE": 3}
     assert means("a", first)["a_not_scored"] == 1.0
+
+
+def test_a_shard_whose_judge_was_away_enters_no_mean() -> None:
+    ruled = MetricScore(1.0, Status.OK, parts=JudgeParts(decided_by="rule"), correct=True)
+    away = shard_totals(report_of([ruled, MetricScore(None, Status.UNAVAILABLE)]))[0]
+    assert means("a", away)["a_not_scored"] == 1.0
+    judged = shard_totals(report_of([MetricScore(0.5, Status.OK, parts=JudgeParts(decided_by="judge"))]))[0]
+    found = means("a", [sum(two) for two in zip(away, judged, strict=True)])
+    assert found == {"a": 0.5, "a_not_scored": pytest.approx(2 / 3)}

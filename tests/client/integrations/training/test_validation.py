@@ -281,3 +281,21 @@ def test_a_folder_that_cannot_be_written_loses_no_scores(
     assert scorer.wait(30)
     assert scorer.results()[0].state is StepState.SCORED
     assert f"step 7 of validation is scored, but {tmp_path / 'rows/validation/step_7.jsonl'} cannot be" in caplog.text
+
+
+def test_a_step_that_fails_as_a_whole_is_warned_of_once_with_the_names_that_are_read(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]], caplog: pytest.LogCaptureFixture
+) -> None:
+    wrong = [{"question": row["question"], "gold": row["references"], "output": row["prediction"]} for row in rows]
+    scorer = make_scorer(small_server.address, "exact_match,rouge_l")
+    for step in range(7):
+        scorer.submit(step, wrong)
+        scorer.submit(step, rows, "right")
+    assert scorer.wait(30)
+    scorer.close()
+    warnings_ = [record.getMessage() for record in caplog.records if "failed for" in record.getMessage()]
+    assert len(warnings_) == 1
+    assert warnings_[0].startswith(
+        "all 3 answers of step 0 (validation) failed for exact_match, rouge_l: INVALID_INPUT: items[0].references is "
+    )
+    assert "has the fields question, gold, output; gradewire reads prediction (or pred" in warnings_[0]

@@ -124,8 +124,13 @@ async def test_one_bad_request_among_good_ones_does_not_stop_the_others() -> Non
         (reply(404, {}), Status.MODEL_UNAVAILABLE, "judge_remote_model (--judge-remote-model)"),
         (reply(404, {}), Status.MODEL_UNAVAILABLE, "judge_url (--judge-url)"),
         (reply(307, b"", location="https://elsewhere.example/v1"), Status.MODEL_UNAVAILABLE, "judge_url"),
-        (reply(400, {"error": "no"}), Status.INTERNAL, "rejects"),
-        (reply(200, b"<html>"), Status.UNPARSABLE, "JSON"),
+        (reply(400, {"error": "no"}), Status.MODEL_UNAVAILABLE, "rejects every request (status 400)"),
+        (reply(402, {}), Status.MODEL_UNAVAILABLE, "Raise it or pay there"),
+        (reply(429, {"error": {"code": "insufficient_quota"}}), Status.MODEL_UNAVAILABLE, "is used up"),
+        (reply(429, {"error": "Insufficient Balance"}), Status.MODEL_UNAVAILABLE, "is used up"),
+        (reply(200, b"<html>"), Status.MODEL_UNAVAILABLE, "answers with a web page. Check judge_url"),
+        (reply(200, b"hello"), Status.MODEL_UNAVAILABLE, "something other than JSON"),
+        (reply(200, b""), Status.MODEL_UNAVAILABLE, "an empty reply"),
         (reply(200, b" " * (2 << 20)), Status.UNPARSABLE, "1 MiB"),
         (reply(200, gzip.compress(b" " * (8 << 20)), content_encoding="gzip"), Status.UNPARSABLE, "1 MiB"),
         (reply(200, b"{}", content_encoding="gzip"), Status.UNPARSABLE, "encoding"),
@@ -144,6 +149,96 @@ async def test_what_does_not_pass_is_not_tried_again(bad: bytes, status: Status,
     )
     assert "elsewhere" not in failure.message
     assert observer.retries == []
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (
+            reply(401, {"error": {"message": "Bad API key: key.", "code": "x"}}),
+            "words: 'Bad API (the key): ",
+        ),
+        (reply(403, {"detail": "Terms not accepted"}), "words: 'Terms not accepted'"),
+        (reply(400, {"error": {"message": "Verify\nyour  org \x1b[31m"}}), r"words: 'Verify your org \x1b[31m'"),
+        (reply(400, {"message": "a" * 500}), f"words: '{'a' * 199}…'"),
+        (reply(404, b"<html><title>404</title><script>let x</script><body>not <b>here</b>"), "words: '404 not here'"),
+        (reply(400, b"Unsupported. Ask key's owner"), 'words: "Unsupported. Ask (the key)\'s owner"'),
+        (reply(422, {"detail": [{"msg": "no", "loc": ["body", "top_logprobs"]}]}), "words: 'no body top_logprobs'"),
+    ],
+)
+async def test_the_servers_own_words_are_shown_shortened_and_without_the_key(bad: bytes, words: str) -> None:
+    failure = await failure_of([bad])
+    assert failure.status is Status.MODEL_UNAVAILABLE
+    assert f". The server's {words}" in failure.message
+    assert "\n" not in failure.message
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"<p></p>"])
+async def test_a_refusal_without_words_shows_none(body: bytes) -> None:
+    assert "words" not in (await failure_of([reply(401, body)])).message
+
+
+async def test_words_are_those_to_our_own_question_never_to_a_users() -> None:
+    def answer(heard: Heard) -> bytes:
+        return reply(403, {"error": f"you said: {heard.body['messages'][-1]['content']}"})
+
+    failure = await failure_of([answer])
+    assert "Is water wet?" in failure.message
+    assert "capital of France" not in failure.message
+
+
+@pytest.mark.parametrize(
+    ("refusal", "status", "words"),
+    [
+        (reply(403, {"error": "moderated: Paris"}), Status.INTERNAL, "rejects a request (status 403)"),
+        (reply(404, {}), Status.INTERNAL, "rejects a request (status 404)"),
+        (reply(400, {"error": "odd"}), Status.INTERNAL, "rejects a request (status 400)"),
+        (reply(200, b"<html>"), Status.UNPARSABLE, "a web page"),
+    ],
+)
+async def test_one_refused_item_does_not_stop_the_judge(refusal: bytes, status: Status, words: str) -> None:
+    def answer(heard: Heard) -> bytes:
+        return refusal if "poison" in json.dumps(heard.body) else GOOD
+
+    async with OddServer(answers=[answer]) as server, opened(server.url) as judge:
+        failure = (await judge.choose(choose("poison"), deadline_s=None)).answer
+        assert isinstance(failure, Failure)
+        assert (failure.status, words in failure.message) == (status, True)
+        assert "moderated" not in failure.message
+        assert judge.trouble() == ""
+        good = (await judge.choose(choose(), deadline_s=None)).answer
+        assert isinstance(good, Choice)
+        again = (await judge.choose(choose("poison 2"), deadline_s=None)).answer
+        assert isinstance(again, Failure)
+    # The poison, our own question, the good item, the other poison. After a refused key, our own question comes again.
+    assert len(server.heard) == (5 if b" 403 " in refusal or b" 404 " in refusal else 4)
+
+
+async def test_a_key_that_is_refused_in_between_stops_the_judge_at_once() -> None:
+    blocked = False
+
+    def answer(_: Heard) -> bytes:
+        return reply(403, {"error": "blocked"}) if blocked else completion("Rating: 2")
+
+    async with OddServer(answers=[answer]) as server, opened(server.url) as judge:
+        first = (await judge.choose(choose(), deadline_s=None)).answer
+        assert isinstance(first, Choice)
+        assert len(server.heard) == 2, "our own question was accepted, because no probabilities came"
+        blocked = True
+        failure = (await judge.choose(choose("again"), deadline_s=None)).answer
+        assert isinstance(failure, Failure)
+        assert (failure.status, "'blocked'" in failure.message) == (Status.MODEL_UNAVAILABLE, True)
+
+
+async def test_a_refusal_of_all_is_asked_about_once() -> None:
+    async with OddServer(answers=[reply(401, {"error": "unknown user"})]) as server, opened(server.url) as judge:
+        server.gate.clear()
+        calls = [asyncio.create_task(judge.choose(choose(str(n)), deadline_s=None)) for n in range(6)]
+        await eventually(lambda: len(server.heard) == 6)
+        server.gate.set()
+        failures = [(await call).answer for call in calls]
+    assert all(isinstance(each, Failure) and "'unknown user'" in each.message for each in failures)
+    assert len(server.heard) == 7
 
 
 async def test_absent_labels_count_nothing() -> None:
@@ -349,6 +444,13 @@ async def test_a_server_that_is_of_no_use_is_not_opened(models: bytes, status: S
                 pass
     assert caught.value.failure.status is status
     assert (caught.value.failure.retry_after_s is not None) == (status is Status.UNAVAILABLE)
+
+
+async def test_the_words_about_a_refused_list_of_models_are_shown() -> None:
+    async with OddServer(models=reply(401, {"error": {"message": "wrong key: key"}})) as server:
+        with pytest.raises(JudgeUnavailableError, match=r"words: 'wrong \(the key\): \(the key\)'"):
+            async with opened(server.url):
+                pass
 
 
 async def test_a_server_that_is_not_there_is_named_with_the_option_that_says_where_it_is() -> None:

@@ -17,13 +17,15 @@ def shard_totals(report: ScoreReport) -> list[list[float]]:
     for label, summary in report.summary().items():
         results = [item.scores[label] for item in report]
         verdicts = [result.correct for result in results if result.status is Status.OK and result.correct is not None]
+        # Without its judge, a metric has scores of some items but no mean, so these items count as not scored.
+        verdicts = verdicts if summary.mean is not None else []
         rows.append(
             [
                 (summary.mean or 0.0) * summary.scored,
-                summary.scored,
+                summary.scored if summary.mean is not None else 0,
                 sum(verdicts),
                 len(verdicts),
-                summary.uncertain,
+                summary.uncertain if verdicts else 0,
                 *(summary.counts.get(status, 0) for status in Status),
             ]
         )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future  # noqa: TC003 - torch evaluates annotations
 from typing import Any, Unpack
 
+from gradewire._common_failures import FailureNotices, outcomes_of
 from gradewire.api import Client
 from gradewire.errors import InvalidRequest, needed_by
 from gradewire.integrations.training import shard_totals
@@ -56,6 +57,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
         self._options: ScoreOptions = {"deadline_s": wait_s, **options}
         self._metrics, self._wait_s = metrics, wait_s
         self._pending: list[tuple[int, Future[ScoreReport]]] = []
+        self._notices = FailureNotices(_log)
         zeros = torch.zeros(len(self.labels), len(shard_totals.COLUMNS), dtype=torch.float64)
         self.add_state("totals", default=zeros, dist_reduce_fx="sum")
 
@@ -133,8 +135,14 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
 
     def _rows(self, items: int, future: "Future[ScoreReport]", until_s: float) -> list[list[float]]:
         try:
-            return shard_totals.shard_totals(future.result(max(0.0, until_s - time.monotonic())))
+            report = future.result(max(0.0, until_s - time.monotonic()))
+            self._notices.take("answers of a batch", outcomes_of([item.scores for item in report]), _arguments)
+            return shard_totals.shard_totals(report)
         except Exception as error:  # noqa: BLE001 - this rank must not miss the reduction
             future.cancel()
             _log.warning("%d answers were not scored: %s: %s", items, type(error).__name__, error)
             return shard_totals.unanswered_totals(items, len(self.labels))
+
+
+def _arguments() -> str:
+    return "`update` reads answers from preds, references from target and questions from questions"

@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn, Self, Unpack
 from urllib.parse import quote
 
 from gradewire._calls.submit import READ_NAMES
+from gradewire._common_failures import FailureNotices, item_fields, outcomes_of
 from gradewire.api import Client
 from gradewire.errors import GradewireError, TransportError
 from gradewire.integrations.training.sinks import Sink
@@ -105,6 +106,7 @@ class Worker:
         self._deliveries = deliveries
         self._rows_directory = rows_directory
         self._partly: Counter[int] = Counter()
+        self._notices = FailureNotices(_log)
         self._thread = threading.Thread(target=self._run, name="gradewire-validation", daemon=True)
         self._thread.start()
 
@@ -137,6 +139,8 @@ class Worker:
             self._write_rows(step.header, rows, report)
             scores = replace(step.finished(StepState.SCORED, "", time.time()), metrics=step_metrics(report))
             self._deliveries.add(scores, lambda: self._steps.delivered(step, scores))
+            outcomes = outcomes_of([item.scores for item in report])
+            self._notices.take(f"answers of step {scores.step} ({scores.name})", outcomes, lambda: item_fields(rows))
 
     def _write_rows(self, header: StepHeader, rows: Sequence[Any], report: ScoreReport) -> None:
         if self._rows_directory is None:

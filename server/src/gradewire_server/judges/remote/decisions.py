@@ -114,6 +114,7 @@ class DecisionServer(Server):
                 _log.info("judge %s: its server accepts requests to %s", self._model, form.path)
                 return
             self._note(reply)
+            error = self._client.with_words(error, reply)
             away = reply.status in errors.NOT_FOUND
             # Prefer a refusal that is not about the address, because this refusal says more.
             refusal = error if refusal is None or not away else refusal

@@ -19,7 +19,8 @@ NOT_FOUND: Final = frozenset({404, 405, 501})
 BAD_REQUEST: Final = frozenset({400, 422})
 _OK: Final = 200
 _REDIRECTS: Final = range(300, 400)
-_UNAUTHORIZED: Final = frozenset({401, 402, 403})
+_UNAUTHORIZED: Final = frozenset({401, 403})
+_UNPAID: Final = 402
 _NO_SUCH_ADDRESS: Final = 404
 _WORTH_REPEATING: Final = frozenset({408, 409, 425})
 _TOO_LARGE: Final = 413
@@ -28,6 +29,10 @@ _SERVER_FAILED: Final = 500
 _LONGEST_WAIT_S: Final = 3600.0
 
 _READ_CHARACTERS: Final = 4000
+_SHOWN_CHARACTERS: Final = 200
+_TAGS: Final = re.compile(r"<(script|style)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>", re.DOTALL | re.IGNORECASE)
+_SPENT: Final = re.compile(r"\binsufficient[_ ](?:quota|credits?|balance|funds)\b", re.IGNORECASE)
+"""Words for a spent account. Words such as "quota exceeded" may also be about the current minute."""
 _TOO_LONG_WORDS: Final = (
     "context_length_exceeded",
     "maximum context length",
@@ -98,9 +103,9 @@ def unreachable(address: str) -> RemoteError:
     return RemoteError(RemoteFault.UNREACHABLE, Status.UNAVAILABLE, message)
 
 
-def server_error(retry_after_s: float | None = None) -> RemoteError:
-    """Return the error for a server that failed."""
-    message = "the judge's server failed. Try again"
+def server_error(retry_after_s: float | None = None, *, at: str = "the judge's server") -> RemoteError:
+    """Return the error for a server that failed. `at` names the server, possibly with its status."""
+    message = f"{at} failed. Try again"
     return RemoteError(RemoteFault.SERVER_ERROR, Status.UNAVAILABLE, message, retry_after_s)
 
 
@@ -174,6 +179,43 @@ def json_object(content: bytes) -> dict[str, Any]:
     return read
 
 
+def rejects_everything(reply: Reply) -> RemoteError:
+    """Return the error for a server that also rejects, or answers with nonsense, a test question of our own."""
+    server = server_at(reply.address)
+    if reply.status == _OK:
+        body = _kind_of_body(reply)
+        return refused(f"{server} answers with {body}. Check {ADDRESS_SETTING}, which usually ends in /v1")
+    rejects = f"{server} rejects every request (status {reply.status})"
+    return refused(f"{rejects}. Check {MODEL_SETTING}, and your account there")
+
+
+def no_json(reply: Reply) -> RemoteError | None:
+    """Return the error for a successful reply that cannot be a JSON object, such as a web page; otherwise None."""
+    is_object = reply.status != _OK or reply.content.lstrip()[:1] == b"{"
+    return None if is_object else unreadable(_kind_of_body(reply))
+
+
+def _kind_of_body(reply: Reply) -> str:
+    if _TAGS.match(reply.words.lstrip("\ufeff \r\n\t")):
+        return "a web page"
+    return "something other than JSON" if reply.content.strip() else "an empty reply"
+
+
+def with_words(error: RemoteError, reply: Reply, key: str) -> RemoteError:
+    """Return a new error with the beginning of the server's words, without the `key` ("" means no key).
+
+    Pass only a reply to a request without a caller's text, because the words may quote the request.
+    """
+    error_part = _parsed(reply).get("error")
+    message = error_part.get("message") if isinstance(error_part, dict) else None
+    # Beside a message, the names of fields and codes say little to a reader.
+    words = message if isinstance(message, str) else server_message(reply) or _TAGS.sub(" ", reply.words)
+    words = " ".join((words.replace(key, "(the key)") if key else words).split())
+    said = f". The server's words: {quoted(words, _SHOWN_CHARACTERS)}" if words.strip("{}[] ") else ""
+    failure = error.failure
+    return RemoteError(error.kind, failure.status, f"{failure.message}{said}", failure.retry_after_s)
+
+
 def error_of(reply: Reply, model: str, wanted: str = "chat completions") -> RemoteError | None:
     """Return the error for a reply, or None if the reply is successful. `wanted` describes the API in messages."""
     status, wait_s = reply.status, retry_after_s(reply.retry_after)
@@ -186,18 +228,13 @@ def error_of(reply: Reply, model: str, wanted: str = "chat completions") -> Remo
     if status == _TOO_MANY:
         return rate_limited(wait_s)
     if status >= _SERVER_FAILED or status in _WORTH_REPEATING:
-        return server_error(wait_s)
+        return server_error(wait_s, at=f"{server_at(reply.address)} (status {status})")
     return too_long() if status == _TOO_LARGE or says_too_long(words) else rejected(status)
 
 
 def server_message(reply: Reply) -> str:
     """Return the server's message from a body. Other parts of the body may repeat the request."""
-    try:
-        body = json.loads(reply.content)
-    except (ValueError, RecursionError):
-        return ""
-    if not isinstance(body, dict):
-        return ""
+    body = _parsed(reply)
     error = body.get("error", body)
     if isinstance(error, str):
         return error
@@ -212,6 +249,14 @@ def server_message(reply: Reply) -> str:
     return " ".join(word for word in words if isinstance(word, str))
 
 
+def _parsed(reply: Reply) -> dict[str, Any]:
+    """Return a body's JSON object, or {} if the body is none."""
+    try:
+        return json_object(reply.content)
+    except RemoteError:
+        return {}
+
+
 def _remedy(reply: Reply, words: str, model: str, wanted: str) -> str:
     status, server = reply.status, server_at(reply.address)
     if status in _UNAUTHORIZED:
@@ -223,8 +268,8 @@ def _remedy(reply: Reply, words: str, model: str, wanted: str) -> str:
         )
     if status in _REDIRECTS:
         return f"{server} redirects (status {status}). Set {ADDRESS_SETTING} to the final address"
-    if status == _TOO_MANY and "insufficient_quota" in words:
-        return f"the quota for {server} is used up. Ask the server's operator for a higher quota"
+    if status == _UNPAID or (status == _TOO_MANY and _SPENT.search(words)):
+        return f"the quota for {server} is used up (status {status}). Raise it or pay there, or use another judge"
     return ""
 
 

@@ -11,7 +11,15 @@ from typing import Final
 import httpx2
 
 from gradewire_proto.tracing.spans import HTTP_METHOD, HTTP_STATUS, SERVER_ADDRESS, current_span
-from gradewire_server.judges.remote.errors import ADDRESS_SETTING, KEY_SETTING, Reply, unreachable, unreadable
+from gradewire_server.judges.remote.errors import (
+    ADDRESS_SETTING,
+    KEY_SETTING,
+    RemoteError,
+    Reply,
+    unreachable,
+    unreadable,
+    with_words,
+)
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _MAX_ANSWER_BYTES: Final = 1 << 20
@@ -59,6 +67,10 @@ class HttpClient:
         log.log(level, "%s (status %d)", what, reply.status)
         words = reply.words.replace(self._token, "(the key)") if self._token else reply.words
         log.debug("%s: the server's message: %.300r", what, words)
+
+    def with_words(self, error: RemoteError, reply: Reply) -> RemoteError:
+        """Return the error with the server's words, without the key; see `errors.with_words` for what may be passed."""
+        return with_words(error, reply, self._token)
 
     async def close(self) -> None:
         """Close the connections. During an endless reply, the connections close only when the process ends."""

@@ -41,6 +41,8 @@ _LOOK_AGAIN_S: Final = 600.0
 _COMPLETIONS: Final = "chat/completions"
 _MODELS: Final = "models"
 _MOST_LESSONS: Final = 6
+_MAY_BE_GENERAL: Final = frozenset({RemoteFault.REFUSED, RemoteFault.REJECTED, RemoteFault.UNREADABLE})
+"""Errors that may be about a single question, or about all questions. Only a test question can tell."""
 _LARGE_BYTES: Final = 128 << 10
 """A request with images of this total size or more is written on a thread. Writing 12 MB takes 0.1 s."""
 _PICTURE_REFUSALS: Final = errors.BAD_REQUEST | {404, 415, 500}
@@ -55,6 +57,9 @@ class DialectLearner:
 
     Args:
         send: Function that sends a question in a dialect, and raises RemoteError if there is no reply.
+
+    Attributes:
+        refused: The error and the reply if the server refused the last test question, otherwise None.
     """
 
     def __init__(
@@ -75,6 +80,7 @@ class DialectLearner:
         self._confirmed_s = self._not_before_s = float("-inf")
         self._unanswered: Dialect | None = None
         self._doubted = False
+        self.refused: tuple[RemoteError, Reply] | None = None
 
     @property
     def lacks(self) -> str:
@@ -109,6 +115,24 @@ class DialectLearner:
             if self.dialect == asked and self._clock() - self._confirmed_s >= _CONFIRMED_FOR_S:
                 await self._find_out(asked)
             return self.dialect != asked
+
+    async def refusal(self, asked: Dialect, since_s: float) -> tuple[RemoteError, Reply] | None:
+        """Return the error and the reply with which the server also refuses the test question, or None.
+
+        If the server accepted the test question only before `since_s`, a time of the clock, ask it again.
+
+        Raises:
+            RemoteError: The server does not answer now, so nothing is known.
+        """
+        async with self._lock:
+            known_s = self._confirmed_s if self.refused is None else self._confirmed_s + _CONFIRMED_FOR_S
+            if known_s < since_s:
+                await self._find_out(asked)
+            return self.refused
+
+    def now_s(self) -> float:
+        """Return the time of the clock."""
+        return self._clock()
 
     async def look_again(self) -> None:
         """Test from time to time whether the server has gained features.
@@ -150,17 +174,20 @@ class DialectLearner:
             raise
 
     async def _settle(self, dialect: Dialect) -> None:
-        """Remove refused features until the server accepts the test question."""
+        """Remove refused features until the server accepts the test question, or until nothing is left to remove."""
         while True:
             reply = await self._send(TEST_QUESTION, dialect)
-            error = errors.error_of(reply, self._name)
+            error = errors.error_of(reply, self._name) or errors.no_json(reply)
             if error is None:
                 self._learn(dialect, reply)
+                self.refused = None
                 break
-            if not _may_name_a_feature(reply, error):
+            if error.kind not in _MAY_BE_GENERAL:
                 raise error
-            less = dialect.without(errors.server_message(reply))
+            less = dialect.without(errors.server_message(reply)) if _may_name_a_feature(reply, error) else dialect
             if less == dialect:
+                general = error if error.kind is RemoteFault.REFUSED else errors.rejects_everything(reply)
+                self.refused = general, reply
                 break
             dialect = less
         self._confirmed_s = self._clock()
@@ -212,15 +239,15 @@ class OpenAIServer(Server):
         (question,) = questions
         await self._learner.look_again()
         for _ in range(_MOST_LESSONS):
-            dialect = self._learner.dialect
+            dialect, sent_s = self._learner.dialect, self._learner.now_s()
             reply = await self._send(question, dialect)
-            error = errors.error_of(reply, self._model)
+            error = errors.error_of(reply, self._model) or errors.no_json(reply)
             if error is None:
                 answer = await self._whole_answer(question, dialect, reply)
                 if answer is not None:
                     return [self._uncounted.moved_into(answer)]
             elif not await self._teaches(reply, error, dialect):
-                raise self._picture_refusal(question, reply) or error
+                raise self._picture_refusal(question, reply) or await self._confirmed(error, reply, dialect, sent_s)
         raise errors.unreadable("a different refusal to each request")
 
     @override
@@ -235,8 +262,26 @@ class OpenAIServer(Server):
         """Check whether a refusal was about the dialect. Return True if the dialect has changed as a result."""
         if not _may_name_a_feature(reply, error):
             return False
-        self._client.note_refusal(_log, logging.WARNING, f"judge {self._model}: its server rejects a request", reply)
+        self._client.note_refusal(_log, logging.INFO, f"judge {self._model}: its server rejects a request", reply)
         return dialect.without(errors.server_message(reply)) != dialect and await self._learner.confirm(dialect)
+
+    async def _confirmed(self, error: RemoteError, reply: Reply, dialect: Dialect, sent_s: float) -> RemoteError:
+        """Return the error for a refused question: the server's if it refuses the test question too, else its own."""
+        if error.kind not in _MAY_BE_GENERAL:
+            return error
+        # Single items meet other refusals more often: do not ask about each of them.
+        since_s = sent_s if error.kind is RemoteFault.REFUSED else sent_s - _CONFIRMED_FOR_S
+        try:
+            general = await self._learner.refusal(dialect, since_s)
+        except RemoteError as unknown:
+            _log.debug("judge %s: cannot test its server (%s)", self._model, unknown.kind.value)
+            return error
+        if general is not None:
+            return self._client.with_words(*general)
+        if error.kind is not RemoteFault.REFUSED:
+            return error
+        # The server takes the key and knows the model. Some gateways refuse single texts with such a status.
+        return errors.rejected(reply.status)
 
     async def _whole_answer(self, question: Question, dialect: Dialect, reply: Reply) -> Answer | None:
         """Return an answer, or None if the question must be sent again because log probabilities are missing.
@@ -252,6 +297,8 @@ class OpenAIServer(Server):
         learnt = False
         try:
             learnt = await self._learner.confirm(dialect)
+            if not learnt and self._learner.refused is not None:
+                raise self._client.with_words(*self._learner.refused)
             if not learnt:
                 raise errors.unreadable("no log probabilities for this question")
         finally:
@@ -275,7 +322,7 @@ class OpenAIServer(Server):
             return ServerKind.OTHER
         error = errors.error_of(reply, self._model)
         if error is not None:
-            raise error
+            raise self._client.with_words(error, reply)
         self.sees_images = sees_images(reply, self._model)
         return kind_of(reply, self._model)
 
