@@ -77,8 +77,8 @@ def test_notices_can_be_pickled_with_their_scorer(caplog: pytest.LogCaptureFixtu
 
 def test_fields_are_those_of_the_first_row_and_the_names_that_are_read() -> None:
     assert item_fields([{"gold": "a", "output": "b"}]) == (
-        "The first item has the fields gold, output; gradewire reads prediction (or pred, response, candidate), "
-        "references (or reference, answers, answer, golden_answer), question"
+        "The first item has the fields gold, output; gradewire reads prediction (or predictions, pred, response, …), "
+        "references (or reference, answers, golden_answer, …), question (or query, user_input, problem, …)"
     )
     assert item_fields(["a text"]).startswith("The first item has the fields str;")
     assert item_fields([{}]).startswith("The first item has the fields none;")

@@ -47,7 +47,7 @@ def outcomes_of(results: Sequence[Mapping[str, MetricScore]]) -> dict[str, list[
 
 def item_fields(rows: Sequence[Any]) -> str:
     """Return a sentence on the fields of the first row, and on the names under which gradewire looks for values."""
-    read = ", ".join(f"{name} (or {', '.join(ALIASES[name][1:])})" if ALIASES[name][1:] else name for name in _READ)
+    read = ", ".join(f"{name} (or {', '.join(ALIASES[name][1:4])}, …)" if ALIASES[name][1:] else name for name in _READ)
     first = rows[0] if rows else None
     seen = ", ".join(map(str, first)) if isinstance(first, Mapping) else type(first).__name__
     return f"The first item has the fields {seen or 'none'}; gradewire reads {read}"

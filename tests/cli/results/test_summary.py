@@ -125,15 +125,15 @@ def test_uncalibrated_verdicts_name_the_command_that_fits_a_threshold(command: C
 
 
 def test_one_warning_names_the_columns_where_all_rows_fail_alike(command: Command, tmp_path: Path) -> None:
-    rows = [{"question": "?", "answer": None, "gold": "a", "prediction": "a"}] * 40
+    rows = [{"question": "?", "answer": None, "other": "a", "prediction": "a"}] * 40
     done = command("score", write_rows(tmp_path / "a.jsonl", rows), "--metrics", "smile,rouge_l")
     assert done.exit_code == 1
     (warning,) = [line for line in done.stderr.splitlines() if ": warning: " in line]
     assert warning.startswith(
         "smile, rouge_l: warning: all 40 rows fail for the same reason: INVALID_INPUT: line 1 has no references: "
-        "column answer is empty. The columns are question, answer, gold, prediction. Read are prediction from "
+        "column answer is empty. The columns are question, answer, other, prediction. Read are prediction from "
     )
-    assert "references from references or reference or answers or answer or golden_answer" in warning
+    assert "references from references or reference or answers or golden_answer" in warning
     assert warning.endswith("--map FIELD=COLUMN reads another column")
     rows = [*rows[:3], {**rows[0], "answer": "a"}]
     mixed = command("score", write_rows(tmp_path / "b.jsonl", rows), "--metrics", "smile")

@@ -20,13 +20,13 @@ def test_null_references_of_a_whole_batch_name_the_columns(tmp_path: Path, caplo
     engine = embedded_transport(model_repository=tmp_path, disk_directory=tmp_path / "store", judge_backend="none")
     with RewardScorer(engine, "exact_match", failures=TOLERANT) as scorer:
         function = TrlReward(scorer)
-        batch = {"prompts": ["What?"] * 8, "completions": ["a cat"] * 8, "answer": [None] * 8, "gold": ["a cat"] * 8}
+        batch = {"prompts": ["What?"] * 8, "completions": ["a cat"] * 8, "answer": [None] * 8, "other": ["a cat"] * 8}
         for _ in range(25):
             assert function(**batch) == [None] * 8
     first, tenth = warned(caplog)
     assert first.startswith("all 8 completions failed for the reward: INVALID_INPUT: ")
-    assert "The first sample lacks references. Its row has the columns answer, gold. " in first
-    assert "read references from the first of references, reference, ground_truth, expected_answer, answer" in first
+    assert "The first sample lacks references. Its row has the columns answer, other. " in first
+    assert "read references from one of references, reference, golden_answer" in first
     assert "(for the 10th time; the next warning comes at 100)" in tenth
 
 
@@ -45,3 +45,14 @@ def test_a_batch_with_one_score_warns_of_nothing(small_server: SmallServer, capl
     with RewardScorer(small_server.address, "exact_match", failures=TOLERANT) as scorer:
         scorer.score([RewardSample("a cat", ["a cat"]), *[RewardSample("a cat", [])] * 20])
     assert warned(caplog) == []
+
+
+def test_answers_that_are_all_too_long_warn_because_a_reward_of_0_says_nothing(
+    small_server: SmallServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with RewardScorer(small_server.address, "exact_match", extraction="whole", max_answer_characters=4) as scorer:
+        assert [reward.value for reward in scorer.score([RewardSample("a cat", ["a"])] * 8)] == [0.0] * 8
+    (message,) = warned(caplog)
+    assert message.startswith(
+        "all 8 completions failed for the reward: the answer has 5 characters, more than 4 (see max"
+    )

@@ -4,18 +4,17 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
+from gradewire._columns import ALIASES
 from gradewire._common_failures import FailureNotices
 from gradewire.results import Status
 from gradewire.rewards.reward import Reward, RewardSample
 
 _log = logging.getLogger("gradewire.rewards")
 
-SURE_REFERENCE_NAMES: Final = (
-    *("references", "reference", "reference_answer", "ground_truth", "expected_answer", "expected_output"),
-    *("golden_answer", "gold_answer"),
-)
+_OTHER_NAMES: Final = ("answer", "answers", "solution", "label", "target")
+SURE_REFERENCE_NAMES: Final = tuple(name for name in ALIASES["references"] if name not in _OTHER_NAMES)
 """Usual names that have precedence: a data set's `answer` or `solution` may be a derivation, or a model's answer."""
-REFERENCE_NAMES: Final = (*SURE_REFERENCE_NAMES, "answer", "answers", "solution", "label", "target")
+REFERENCE_NAMES: Final = (*SURE_REFERENCE_NAMES, *_OTHER_NAMES)
 """Usual names of the column with right answers."""
 _LEAST_REWARDS: Final = 8
 """Minimum number of rewards to judge. Some frameworks score one completion at a time."""

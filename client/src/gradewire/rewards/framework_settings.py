@@ -16,6 +16,7 @@ from gradewire.transport import Endpoint, Transport
 
 _HOW_TO_NAME = "(TrlReward(references=…); elsewhere the setting reference_column)"
 
+
 def reference_name(columns: Mapping[str, Any], chosen: str = "") -> str:
     """Return the name of the column with right answers.
 

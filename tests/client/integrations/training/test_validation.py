@@ -286,7 +286,7 @@ def test_a_folder_that_cannot_be_written_loses_no_scores(
 def test_a_step_that_fails_as_a_whole_is_warned_of_once_with_the_names_that_are_read(
     small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]], caplog: pytest.LogCaptureFixture
 ) -> None:
-    wrong = [{"question": row["question"], "gold": row["references"], "output": row["prediction"]} for row in rows]
+    wrong = [{"question": row["question"], "right": row["references"], "said": row["prediction"]} for row in rows]
     scorer = make_scorer(small_server.address, "exact_match,rouge_l")
     for step in range(7):
         scorer.submit(step, wrong)
@@ -298,4 +298,4 @@ def test_a_step_that_fails_as_a_whole_is_warned_of_once_with_the_names_that_are_
     assert warnings_[0].startswith(
         "all 3 answers of step 0 (validation) failed for exact_match, rouge_l: INVALID_INPUT: items[0].references is "
     )
-    assert "has the fields question, gold, output; gradewire reads prediction (or pred" in warnings_[0]
+    assert "has the fields question, right, said; gradewire reads prediction (or pred" in warnings_[0]
