@@ -67,6 +67,14 @@ def test_lightning(blocks: list[str], tmp_path: Path) -> None:
     loader = DataLoader(ROWS[:6], batch_size=3, collate_fn=list)
     named["trainer"].fit(Module(), loader, loader)
     assert len((tmp_path / "runs/1/spool/scores.jsonl").read_text().splitlines()) == 2
+    waiting = run(
+        blocks[3],
+        Trainer=functools.partial(Trainer, **{**quiet, "enable_checkpointing": True}),
+        ValidationSettings=named["ValidationSettings"],
+        ValidationCallback=named["ValidationCallback"],
+    )
+    waiting["trainer"].fit(Module(), loader, loader)
+    assert len(list((tmp_path / "runs/2/best").iterdir())) == 1
 
 
 def test_hugging_face(blocks: list[str], tmp_path: Path) -> None:
@@ -79,7 +87,7 @@ def test_hugging_face(blocks: list[str], tmp_path: Path) -> None:
         predict_with_generate=True, generation_max_length=3, report_to="none", disable_tqdm=True,
     )  # fmt: skip
     named = run(
-        blocks[3],
+        blocks[4],
         rows=rows,
         tokenizer=tokenizer,
         model=model,
@@ -95,7 +103,7 @@ def test_hugging_face(blocks: list[str], tmp_path: Path) -> None:
 
 
 def test_torchmetrics(blocks: list[str]) -> None:
-    named = run(blocks[4], predictions=["a", "b"], references=["a", ["a"]], questions=["?", "?"])
+    named = run(blocks[5], predictions=["a", "b"], references=["a", ["a"]], questions=["?", "?"])
     assert named["values"]["smile:fast"].item() == 0.5
 
 

@@ -181,7 +181,7 @@ def strings() -> list[tuple[str, str]]:
     """Metric and field of all strings among the parameters of metrics."""
     return [
         (metric.name, field.name)
-        for metric in SPEC.fields
+        for metric in SPEC.oneofs_by_name["metric"].fields
         if metric.message_type is not None and metric.name in REGISTRY
         for field in metric.message_type.fields
         if field.type == FieldDescriptor.TYPE_STRING
@@ -195,7 +195,7 @@ def spec(metric: str, field: str, text: str) -> types_pb2.MetricSpec:
 
 
 def test_every_metric_has_its_bounds() -> None:
-    for metric in SPEC.fields:
+    for metric in SPEC.oneofs_by_name["metric"].fields:
         assert metric.message_type is not None
         check_strings(getattr(types_pb2.MetricSpec(), metric.name))
     check_strings(references_pb2.SyntheticGeneration())
