@@ -73,6 +73,14 @@ def test_a_column_that_could_be_both_is_neither() -> None:
     assert choose_columns(["question", "answer"], ["prediction"]) == {"prediction": "answer"}
 
 
+def test_a_field_that_is_not_read_may_be_unclear() -> None:
+    columns = ["references", "response", "output"]
+    with pytest.raises(AmbiguousColumnsError):
+        choose_columns(columns, ["references"])
+    assert choose_columns(columns, ["references"], read=["references"]) == {"references": "references"}
+    assert choose_columns(columns, [], read=[]) == {"references": "references"}
+
+
 def choices(columns: Sequence[str]) -> Sequence[Mapping[str, str]]:
     try:
         return [choose_columns(columns, CHOSEN_FIELDS)]
@@ -92,7 +100,7 @@ def test_a_choice_is_complete_and_does_not_depend_on_the_order(columns: list[str
 @given(st.lists(st.sampled_from([*USUAL, "question"]), unique=True, min_size=1, max_size=5))
 def test_a_refused_file_can_be_read_with_each_choice(columns: list[str]) -> None:
     for choice in filter(None, choices(columns)):
-        assert choose_columns(columns, CHOSEN_FIELDS, choice, set(choice.values())) == choice
+        assert choose_columns(columns, CHOSEN_FIELDS, given=choice, taken=set(choice.values())) == choice
 
 
 def test_names_of_a_field_are_spelled_differently() -> None:

@@ -139,7 +139,12 @@ def similar_columns(names: Iterable[str], present: Iterable[str], taken: Contain
 
 
 def choose_columns(
-    present: Sequence[str], wanted: Container[str], given: Mapping[str, str] = NO_COLUMNS, taken: Container[str] = ()
+    present: Sequence[str],
+    wanted: Container[str],
+    *,
+    read: Container[str] = CHOSEN_FIELDS,
+    given: Mapping[str, str] = NO_COLUMNS,
+    taken: Container[str] = (),
 ) -> dict[str, str]:
     """Return the columns of the references and of the prediction, without a field that has no column.
 
@@ -148,7 +153,8 @@ def choose_columns(
 
     Args:
         present: All columns of a row.
-        wanted: Fields that are read. A choice with more of them is better.
+        wanted: Fields that are needed. A choice with more of them is better.
+        read: Fields that are read. The column of another field may be unclear.
         given: Columns by field that are certain.
         taken: Columns of other fields.
 
@@ -164,11 +170,10 @@ def choose_columns(
         if len(set(choice.values())) == len(choice) and filled >= most:
             best = [*(best if filled == most else ()), choice]
             most = filled
-    if len(best) == 1:
-        return best[0]
-    if len({column for choice in best for column in choice.values()}) == 1:
-        return {}
-    raise AmbiguousColumnsError(best)
+    unclear = {field for field in CHOSEN_FIELDS if len({choice.get(field) for choice in best}) > 1}
+    if any(field in read for field in unclear) and len({each for choice in best for each in choice.values()}) > 1:
+        raise AmbiguousColumnsError(best)
+    return {field: column for field, column in best[0].items() if field not in unclear}
 
 
 def _possible(field: str, present: Sequence[str], taken: Container[str], given: str | None) -> list[str | None]:
@@ -188,7 +193,7 @@ def key_columns(keys: tuple[Hashable, ...], names: tuple[str, ...]) -> Mapping[s
         AmbiguousColumnsError: Several keys could contain the references or the prediction.
     """
     present = [key for key in keys if isinstance(key, str)]
-    chosen = choose_columns(present, names) if not set(names).isdisjoint(CHOSEN_FIELDS) else {}
+    chosen = choose_columns(present, names, read=names) if not set(names).isdisjoint(CHOSEN_FIELDS) else {}
     return {name: columns_among(present, name, chosen) for name in names}
 
 

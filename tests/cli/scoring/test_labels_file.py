@@ -172,3 +172,16 @@ def test_thresholds_are_fitted_to_the_labels_of_a_file(command: Command, tmp_pat
     done = command("calibrate", path, "--labels-file", labels, "--dry-run", "--metric", "smile", "--resamples", "100")
     assert done.exit_code == 0, done.output
     assert "fitted on 12 rows, 6 of them right" in " ".join(done.output.split()), done.output
+
+
+def test_tables_of_papers_name_the_labels_in_their_manifest(command: Command, tmp_path: Path) -> None:
+    labels = labels_in(tmp_path / "labels.csv", LABELS)
+    path = write_rows(tmp_path / "answers.jsonl", ROWS)
+    out = tmp_path / "table.json"
+    done = command(
+        "bench", "accuracy", path, "--labels-file", labels, "--metrics", "rouge_l", "--cut", "0.04", "--json", out
+    )
+    assert done.exit_code == 0, done.output
+    assert json.loads(out.read_text())["labels"]["file"] == str(labels)
+    manifest = json.loads((tmp_path / "table.json.manifest.json").read_text())
+    assert [Path(each["path"]).name for each in manifest["inputs"]] == ["answers.jsonl", "labels.csv"]

@@ -180,7 +180,9 @@ def _run(
     mapped = columns.mapped(options["columns"]) if columns else Columns({})
     paths = (column for named in mapped.named.values() for column in named)
     source = replace(source, reading=replace(source.reading, columns=(*source.reading.columns, *paths)))
-    scores = options.get("scores") or ()
+    beside = {f"--scores {path}": path for path in options.get("scores") or ()}
+    if labels := options.get("labels_file"):
+        beside["--labels-file"] = labels
     call = TableCall(
         options=options,
         source=source,
@@ -190,7 +192,7 @@ def _run(
     )
     check_outputs(
         [*files.items(), ("--html", page), ("--items", options.get("items")), ("--manifest", manifest)],
-        source.named_paths | {f"--scores {path}": path for path in scores},
+        source.named_paths | beside,
     )
     with exit_on_interrupt():
         found = compute(call)
@@ -206,7 +208,7 @@ def _run(
         write_page(page, [_page(name, source.name, found, notes)])
     if manifest is not None:
         forget_manifest(manifest)
-        save_manifest(manifest, _manifest(name, found, [*source.named_paths.values(), *scores], clock))
+        save_manifest(manifest, _manifest(name, found, [*source.named_paths.values(), *beside.values()], clock))
 
 
 def _page(name: str, source: str, result: TableResult, texts: Sequence[str]) -> Page:

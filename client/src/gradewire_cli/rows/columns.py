@@ -31,6 +31,8 @@ _MAYBE_QUESTIONS: Final = ("input", "inputs", "prompt", "prompts", "instruction"
 """Columns that often contain the question, but also more than that."""
 _MOST_WAYS: Final = 6
 _MOST_NAMES: Final = 6
+_MOST_LAYOUTS: Final = 256
+"""Number of combinations of columns to remember, which is more than the first rows of a file can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,11 @@ class RowOptions:
         grouped_by = (name for name in self.grouped_by if name not in GROUPING_FIELDS)
         return tuple(dict.fromkeys((*mapped, *self.where, *(self.kept_columns or ()), *grouped_by)))
 
+    @property
+    def chosen_fields(self) -> tuple[str, ...]:
+        """The fields whose column must be clear."""
+        return CHOSEN_FIELDS if "prediction" in self.needed else tuple(n for n in CHOSEN_FIELDS if n in self.needed)
+
     def grouping_names(self, name: str) -> tuple[str, ...]:
         """Return the possible column names for a name in --group-by."""
         return self.names(name) if name in GROUPING_FIELDS else (name,)
@@ -101,13 +108,14 @@ class Layouts:
 
     def __init__(self, options: RowOptions) -> None:
         self._options = options
-        self._wanted = [name for name in options.needed if name in CHOSEN_FIELDS]
         self._known: dict[tuple[str, ...], RowOptions] = {}
         self._fields: dict[str, str] = {}
 
     def options_of(self, layout: tuple[str, ...]) -> RowOptions:
         """Return the options for rows with these columns; raise AmbiguousColumnsError if they are unclear."""
         if layout not in self._known:
+            if len(self._known) >= _MOST_LAYOUTS:  # rows of JSON may have any number of keys
+                self._known.clear()
             self._known[layout] = replace(self._options, present=layout, found=self._found(layout))
         return self._known[layout]
 
@@ -135,12 +143,10 @@ class Layouts:
         return found
 
     def _chosen(self, layout: Sequence[str], taken: Container[str]) -> Mapping[str, str]:
-        try:
-            chosen = choose_columns(layout, self._wanted, self._options.columns, taken)
-        except AmbiguousColumnsError:
-            if self._wanted:
-                raise
-            return {}
+        given = self._options.columns
+        chosen = choose_columns(
+            layout, self._options.needed, read=self._options.chosen_fields, given=given, taken=taken
+        )
         if not chosen:  # no column, or one that could have either field
             return {self._fields[column]: column for column in layout if column in self._fields}
         for name, column in chosen.items():
@@ -152,7 +158,7 @@ class Layouts:
 def refusal(path: str, error: AmbiguousColumnsError, columns: Sequence[str], options: RowOptions) -> InputError:
     """Return the error for a file with unclear columns, with the --map options that make them clear."""
     choices = [
-        {name: choice.get(name, "COLUMN") for name in CHOSEN_FIELDS if name in choice or name in options.needed}
+        {name: choice.get(name, "COLUMN") for name in options.chosen_fields if name in choice or name in options.needed}
         for choice in error.choices[:_MOST_WAYS]
     ]
     new = [{name: column for name, column in choice.items() if name not in options.columns} for choice in choices]
