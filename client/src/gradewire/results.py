@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from math import isfinite
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, get_type_hints, overload
 
+from gradewire._judged_means import deciders_of, lacks_judge
 from gradewire.errors import needed_by
 from gradewire.metrics.base import Metric
-from gradewire_proto.parts import PART_TYPES, AutoParts, JudgeParts, Parts
+from gradewire_proto.parts import PART_TYPES, Parts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -340,24 +341,6 @@ _COLUMNS: Mapping[str, object] = {
 }
 
 
-_OF_JUDGES: Final = (JudgeParts, AutoParts)
-# Statuses of items that no judge was asked about, or that were scored.
-_NOT_OF_JUDGES: Final = frozenset({Status.OK, Status.EMPTY_PREDICTION, Status.INVALID_INPUT})
-
-
-def lacks_judge(deciders: Mapping[str, int], statuses: Mapping[Any, int]) -> bool:
-    """Return True if a metric's judge graded no item, although some items needed it.
-
-    Args:
-        deciders: Number of items by `decided_by` of `JudgeParts` and `AutoParts`.
-        statuses: Number of items by status.
-    """
-    if deciders.get("judge") or deciders.get("guard"):
-        return False
-    failed = any(count and status not in _NOT_OF_JUDGES for status, count in statuses.items())
-    return bool(deciders.get("nobody") or (deciders.get("rule") and failed))
-
-
 @dataclass(frozen=True, slots=True)
 class MetricSummary:
     """A summary of one metric's results over all items of a call.
@@ -431,8 +414,7 @@ class ScoreReport(Sequence[ItemScores]):
         verdicts = [result.correct is True for result in judged]
         certain = [result.correct is True for result in judged if ScoreWarning.UNCERTAIN not in result.warnings]
         with_empty = len(scores) + counts[Status.EMPTY_PREDICTION]
-        deciders = Counter(result.parts.decided_by for result in results if isinstance(result.parts, _OF_JUDGES))
-        known = not lacks_judge(deciders, counts)
+        known = not lacks_judge(deciders_of(result.parts for result in results), counts)
         all_empty = not scores and with_empty == len(results) > 0
         return MetricSummary(
             mean=sum(scores) / len(scores) if scores and known else None,

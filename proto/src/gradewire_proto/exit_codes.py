@@ -22,7 +22,7 @@ MEANINGS: Final[Mapping[ExitCode, str]] = {
     ExitCode.DONE: "all done",
     ExitCode.FAILED: "some work failed",
     ExitCode.UNUSABLE: "wrong usage or input, a package that is missing, or an output that cannot be written",
-    ExitCode.UNREACHABLE: "the server cannot be reached, is too busy, or was lost",
+    ExitCode.UNREACHABLE: "the server, or the only judge, cannot be reached or used, is too busy, or was lost",
     ExitCode.GATE: "all work is done, but a check failed",
     ExitCode.NOT_BETTER: "a fit is not better than the one that it would replace, and was not stored",
     ExitCode.INTERRUPTED: "interrupted",

@@ -13,8 +13,9 @@ from statistics import fmean, quantiles, stdev
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gradewire._common_failures import same_reason
+from gradewire._judged_means import lacks_judge
 from gradewire.metrics import METRIC_TYPES, Auto
-from gradewire.results import ScoreWarning, Status, lacks_judge
+from gradewire.results import ScoreWarning, Status
 from gradewire_cli.results.resumable_output import verdict
 from gradewire_cli.results.tables import number
 

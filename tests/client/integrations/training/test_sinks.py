@@ -11,7 +11,14 @@ from tests.client.small_server import SmallServer
 
 from gradewire import InvalidRequest, MissingExtra
 from gradewire.integrations import StepMetric, StepScores, StepState
-from gradewire.integrations.training.sinks import CsvSink, MlflowSink, TensorBoardSink, WandbSink, available_sinks
+from gradewire.integrations.training.sinks import (
+    CsvSink,
+    MlflowSink,
+    TensorBoardSink,
+    WandbSink,
+    available_sinks,
+    read_steps,
+)
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -39,6 +46,8 @@ def test_scores_of_a_server_are_appended_over_runs(
     assert {(row["scored"], row["items"], row["not_scored_share"]) for row in read_rows} == {("3", "3", "0.0")}
     assert [json.loads(row["counts"]) for row in read_rows] == [{"OK": 3}] * 4
     assert read_rows[0]["line"].startswith("exact_match/1")
+    assert len({row["run"] for row in read_rows}) == 2, "two runs, which nobody named"
+    assert [row["step"] for row in read_steps(tmp_path / "a/scores.csv")] == ["200", "200"]
 
 
 def test_odd_labels_and_missing_means_stay_in_their_columns(tmp_path: Path) -> None:
@@ -103,3 +112,39 @@ def test_a_sink_that_fails_is_logged_and_ends_nothing(
     assert "_Broken could not be closed" in caplog.text
     assert scorer.counts() == {StepState.SCORED: 2}
     assert len((tmp_path / "scores.csv").read_text().splitlines()) == 3
+
+
+METRIC = StepMetric(0.5, None, 2, 0.0, {"OK": 2})
+
+
+def write_runs(path: Path, *submitted: tuple[str, int, float]) -> Path:
+    for run, step, unix_s in submitted:
+        scores = StepScores(step, "v", 2, StepState.SCORED, {"smile": METRIC}, submitted_unix_s=unix_s, run=run)
+        CsvSink(path).write(scores)
+    return path
+
+
+def test_runs_in_one_file_are_never_mixed(tmp_path: Path) -> None:
+    # The last row is a step that the first run left in its spool.
+    path = write_runs(tmp_path / "a.csv", ("a", 1, 1e9), ("a", 2, 1e9 + 1), ("b", 1, 1e9 + 1.5), ("a", 3, 1e9 + 1.25))
+    assert [(row["run"], row["step"]) for row in read_steps(path)] == [("b", "1")]
+    assert [row["step"] for row in read_steps(path, "a")] == ["1", "2", "3"]
+    assert read_steps(path)[0]["submitted_utc"] == "2001-09-09T01:46:41.500+00:00"
+    with pytest.raises(InvalidRequest, match=r"no such run\. Choose one of a, b"):
+        read_steps(path, "c")
+    CsvSink(tmp_path / "empty.csv")
+    assert read_steps(tmp_path / "empty.csv") == []
+
+
+@pytest.mark.parametrize("use", [CsvSink, read_steps])
+def test_a_file_without_runs_is_refused_with_the_reason(tmp_path: Path, use: Any) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text("step,name,metric,mean,share_right,items,scored,not_scored_share,counts,line,digest\n1,v,smile,1\n")
+    with pytest.raises(
+        InvalidRequest, match="by an earlier version of gradewire, without the columns run and submitted"
+    ):
+        use(path)
+    path.write_text("")
+    if use is read_steps:
+        with pytest.raises(InvalidRequest, match="has no column run"):
+            use(path)

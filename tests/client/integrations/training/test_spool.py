@@ -5,6 +5,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,25 @@ def opened(directory: Path, limits: SpoolLimits | None = None) -> Iterator[Spool
         yield spool
     finally:
         spool.close()
+
+
+def test_steps_of_an_earlier_version_have_no_run(tmp_path: Path) -> None:
+    with opened(tmp_path) as spool:
+        spool.add(header(1), _ROWS)
+        old = json.loads(spool._database.read(0).header)
+        assert old.pop("run") == ""
+        stored = StoredStep.of(json.dumps(old).encode(), b"".join(_ROWS))
+        sql(spool)("UPDATE steps SET header = ?, digest = ?", (stored.header, stored.digest))
+        deliver_old = {
+            key: value for key, value in scored(WaitingStep(1, header(2), 2, 9)).to_dict().items() if key != "run"
+        }
+        assert StepScores.from_dict(deliver_old).run == ""
+    with opened(tmp_path) as spool:
+        assert [(scores.step, scores.run) for scores in spool.results()] == [(1, "")]
+        spool.add(replace(header(1), run="new"), _ROWS)
+        assert [(scores.step, scores.run) for scores in spool.results()] == [(1, "new")]
+        assert [(scores.step, scores.run) for scores in spool.results("")] == [(1, "")]
+        assert spool.runs() == ["", "new"]
 
 
 def lines(directory: Path) -> list[dict[str, Any]]:

@@ -379,10 +379,10 @@ _LONG = [pytest.param(seed, marks=pytest.mark.hostile) for seed in range(2, 10)]
 
 @pytest.fixture
 def on_small_disk(tmp_path: Path) -> Callable[..., str]:
-    """Run a program on a disk of 400 kB; its first argument is the directory. The output is returned."""
+    """Run a program on a disk of 440 kB; its first argument is the directory. The output is returned."""
     # The mount is in a namespace of its own, and gone with it. Containers often forbid user namespaces to their users.
     command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
-    mount = f"mount -t tmpfs -o size=400k none {tmp_path}"
+    mount = f"mount -t tmpfs -o size=440k none {tmp_path}"
     if (
         shutil.which("unshare") is None
         or subprocess.run([*command, mount], check=False, capture_output=True).returncode
@@ -404,11 +404,11 @@ def on_small_disk(tmp_path: Path) -> Callable[..., str]:
 
 
 @pytest.mark.parametrize("seed", [0, 1, *_LONG])
-def test_a_disk_of_400_kb_that_is_filled_20_times_loses_no_step_and_scores_none_twice(
+def test_a_disk_of_440_kb_that_is_filled_20_times_loses_no_step_and_scores_none_twice(
     on_small_disk: Callable[..., str], seed: int, figure: TakeFigure
 ) -> None:
     taken, scored, wrong, full_at_adding, full_at_scoring = map(int, on_small_disk(_FILLED, str(seed)).split())
-    name = f"disk of 400 kB filled 20 times, seed {seed}"
+    name = f"disk of 440 kB filled 20 times, seed {seed}"
     assert figure(f"{name}: of {taken} steps lost, or with the scores of another one", wrong, bound="== 0").holds
     assert taken > scored > 20
     assert min(full_at_adding, full_at_scoring) > 2

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from tests.client.integrations.conftest import ScorerMaker
 from tests.client.small_server import Fault, SmallServer, run_small_server
 
+from gradewire import InvalidRequest
 from gradewire.integrations import SpoolLimits, StepScores, StepState
 
 
@@ -127,7 +129,34 @@ def test_results_of_processes_before_are_there(
     assert scorer.results() == before
     scorer.submit(2, rows)
     assert scorer.wait(30)
+    assert states(scorer.results()) == {2: StepState.SCORED}, "of another run"
+    assert scorer.results(before[0].run) == before
+    assert scorer.runs() == [before[0].run, scorer.run]
+    assert scorer.results("unknown") == []
+
+
+def test_a_run_that_goes_on_under_its_name_keeps_its_steps(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    for step in (1, 2):
+        scorer = make_scorer(small_server.address, run="first try")
+        scorer.submit(step, rows)
+        assert scorer.wait(30)
+        scorer.close()
+    scorer = make_scorer(small_server.address)
     assert states(scorer.results()) == {1: StepState.SCORED, 2: StepState.SCORED}
+    assert scorer.runs() == ["first try"]
+    assert {json.loads(line)["run"] for line in (tmp_path / "spool/scores.jsonl").read_text().splitlines()} == {
+        "first try"
+    }
+
+
+def test_names_of_runs_differ_and_tell_their_time(make_scorer: ScorerMaker, tmp_path: Path) -> None:
+    names = {make_scorer("127.0.0.1:1", directory=tmp_path / str(number)).run for number in range(20)}
+    assert len(names) == 20
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ-[0-9a-f]{6}", name) for name in names)
+    with pytest.raises(InvalidRequest, match="run=' ': give the run's name"):
+        make_scorer("127.0.0.1:1", run=" ")
 
 
 def test_damaged_steps_are_set_aside_and_named(

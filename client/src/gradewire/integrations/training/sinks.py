@@ -10,13 +10,15 @@ import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from gradewire.errors import InvalidRequest, needed_by
 from gradewire.integrations.training.steps import ESTIMATES, StepScores
 
-__all__ = ["CsvSink", "MlflowSink", "TensorBoardSink", "WandbSink", "available_sinks"]
+__all__ = ["CsvSink", "MlflowSink", "TensorBoardSink", "WandbSink", "available_sinks", "read_steps"]
 
 
 class Sink(Protocol):
@@ -33,6 +35,8 @@ class Sink(Protocol):
 
 
 COLUMNS: Final = (
+    "run",
+    "submitted_utc",
     "step",
     "name",
     "metric",
@@ -50,6 +54,8 @@ COLUMNS: Final = (
 class CsvSink:
     """A CSV file with a row for each step and metric. Rows are in the order in which scores arrive.
 
+    A restarted training appends to the file. Each row has the name of its run, and `read_steps` returns one run's rows.
+
     Args:
         path: The file's path; the file and its folder are created if missing.
 
@@ -66,11 +72,12 @@ class CsvSink:
         if not found:
             self._path.write_bytes(header)
         elif found != header:
-            raise InvalidRequest(f"path='{self._path}' has columns other than {', '.join(COLUMNS)}: give a new file")
+            raise InvalidRequest(f"path='{self._path}' {_other_columns(found)}: give a new file")
 
     def write(self, scores: StepScores) -> None:
         """Append the step's rows in one write."""
-        step = {"step": scores.step, "name": scores.name, "items": scores.items}
+        step: dict[str, object] = {"run": scores.run, "submitted_utc": _utc(scores.submitted_unix_s)}
+        step |= {"step": scores.step, "name": scores.name, "items": scores.items}
         rows = [
             {**step, **asdict(metric), "metric": label, "counts": json.dumps(metric.counts)}
             for label, metric in scores.metrics.items()
@@ -80,6 +87,46 @@ class CsvSink:
 
     def close(self) -> None:
         """Do nothing, because every step is already written."""
+
+
+def read_steps(path: str | os.PathLike[str], run: str | None = None) -> list[dict[str, str]]:
+    """Return the rows of one run in a file of `CsvSink`, in the order of the file.
+
+    Args:
+        path: The file's path.
+        run: The run's name; None means the run that submitted its last step latest.
+
+    Raises:
+        InvalidRequest: The file has other columns, or no row of this run.
+        OSError: The file cannot be read.
+    """
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        columns = reader.fieldnames or ()
+        if missing := [name for name in COLUMNS if name not in columns]:
+            written = ",".join(columns).encode(errors="surrogateescape")
+            why = _other_columns(written) if columns else f"has no column {missing[0]}"
+            raise InvalidRequest(f"path='{path}' {why}: give a file that CsvSink wrote")
+        rows = list(reader)
+    if run is None:
+        run = max(rows, key=itemgetter("submitted_utc"), default={"run": ""})["run"]
+    found = [row for row in rows if row["run"] == run]
+    if rows and not found:
+        runs = ", ".join(dict.fromkeys(row["run"] for row in rows))
+        raise InvalidRequest(f"run={run!r}: '{path}' has no such run. Choose one of {runs}")
+    return found
+
+
+def _other_columns(header: bytes) -> str:
+    """Return what is wrong with a file whose header is not `COLUMNS`."""
+    if header.startswith(b"step,name,metric,mean,"):
+        return "was written by an earlier version of gradewire, without the columns run and submitted_utc"
+    return f"has columns other than {', '.join(COLUMNS)}"
+
+
+def _utc(unix_s: float) -> str:
+    """Return a time of `StepScores` in UTC, in a form that sorts by time; "" for an unknown time (0)."""
+    return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="milliseconds") if unix_s else ""
 
 
 def _lines(rows: Iterable[Mapping[str, object]]) -> bytes:

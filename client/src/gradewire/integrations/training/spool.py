@@ -15,7 +15,7 @@ from gradewire._calls.retries import SPREAD, wait_after_s
 from gradewire._fork_safety import forget_in_children
 from gradewire.errors import InvalidRequest, TransportError
 from gradewire.integrations.training.step_database import StepDatabase, StoredStep
-from gradewire.integrations.training.steps import StepHeader, StepScores, StepState, WaitingStep, decode_row
+from gradewire.integrations.training.steps import StepHeader, StepScores, StepState, WaitingStep, decode_row, latest_run
 from gradewire.options import check_most
 from gradewire_proto.wire_rules import Backoff
 
@@ -192,14 +192,31 @@ class Spool:
         found = next((scores for scores in self.results() if (scores.step, scores.name) == (step, name)), None)
         return found if found is not None and found.state is StepState.SCORED else None
 
-    def results(self) -> list[StepScores]:
-        """Return the result of the latest submission for each name and step, sorted by step."""
+    def runs(self) -> list[str]:
+        """Return the runs of the finished and the waiting steps, in the order of their first submission."""
+        with self._changed:
+            runs = {sequence: scores.run for sequence, scores in self._finished.items()}
+            runs |= {sequence: step.header.run for sequence, step in self._waiting.items()}
+        return list(dict.fromkeys(run for _, run in sorted(runs.items())))
+
+    def results(self, run: str | None = None) -> list[StepScores]:
+        """Return the result of a run's latest submission for each name and step, sorted by step.
+
+        None means the run of the latest submission. A damaged step whose run is unknown counts as a step of every run.
+        """
         with self._changed:
             waiting = {
                 sequence: step.finished(StepState.NOT_SCORED, step.problem) for sequence, step in self._waiting.items()
             }
             submitted = sorted((self._finished | waiting).items(), key=itemgetter(0))
-        latest = {(scores.name, scores.step): scores for _, scores in submitted}
+        if run is None:
+            run = latest_run((scores.run, sequence) for sequence, scores in submitted)
+        of_run = (
+            scores
+            for _, scores in submitted
+            if scores.run == run or (not scores.run and scores.state is StepState.CORRUPT)
+        )
+        latest = {(scores.name, scores.step): scores for scores in of_run}
         return sorted(latest.values(), key=lambda scores: (scores.step, scores.name))
 
     def counts(self) -> Counter[StepState]:

@@ -4,12 +4,15 @@ import base64
 import hashlib
 import io
 import json
-from collections.abc import Mapping, Sequence
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
+from operator import itemgetter
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Final, Self
@@ -84,6 +87,7 @@ class StepScores:
         problem: The reason for missing scores; "" if SCORED, or if nothing has failed so far.
         submitted_unix_s: The time of the submission, in seconds since 1970.
         ended_unix_s: The time at which the step was scored or given up, in seconds since 1970; None for a waiting step.
+        run: The name of the training run that submitted the step; "" for steps of an earlier version of gradewire.
     """
 
     step: int
@@ -94,6 +98,7 @@ class StepScores:
     problem: str = ""
     submitted_unix_s: float = 0.0
     ended_unix_s: float | None = None
+    run: str = ""
 
     def scalars(self) -> dict[str, float]:
         """Return the values to log: `NAME/LABEL/mean`, `…/share_right`, `…/uncertain` and `…/not_scored`.
@@ -130,6 +135,16 @@ class StepScores:
         return cls(**{**values, "metrics": metrics, "state": StepState(values["state"])})
 
 
+def new_run_name() -> str:
+    """Return a name for a training run: the time in UTC, and some random digits."""
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}-{secrets.token_hex(3)}"
+
+
+def latest_run(submitted: Iterable[tuple[str, float]]) -> str:
+    """Return the run of the latest submission, or "" without one. `submitted` has runs and times of submission."""
+    return max(submitted, key=itemgetter(1), default=("", 0.0))[0]
+
+
 @dataclass(frozen=True, slots=True)
 class StepHeader:
     """The description of a step. The header does not contain the step's rows.
@@ -137,6 +152,7 @@ class StepHeader:
     Attributes:
         metrics: Metric identifiers by label; None for the server's default metrics.
         reference_set: The name of the call's reference set; "" if the call has none.
+        run: See `StepScores`.
     """
 
     step: int
@@ -144,6 +160,7 @@ class StepHeader:
     submitted_unix_s: float
     metrics: dict[str, str] | None
     reference_set: str = ""
+    run: str = ""
 
     def result(
         self, state: StepState, problem: str, finished_unix_s: float | None = None, *, items: int = 0
@@ -157,6 +174,7 @@ class StepHeader:
             problem=problem,
             submitted_unix_s=self.submitted_unix_s,
             ended_unix_s=finished_unix_s,
+            run=self.run,
         )
 
 

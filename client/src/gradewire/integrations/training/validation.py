@@ -17,7 +17,7 @@ from urllib.parse import quote
 from gradewire._calls.submit import READ_NAMES
 from gradewire._common_failures import FailureNotices, item_fields, outcomes_of
 from gradewire.api import Client
-from gradewire.errors import GradewireError, TransportError
+from gradewire.errors import GradewireError, InvalidRequest, TransportError
 from gradewire.integrations.training.sinks import Sink
 from gradewire.integrations.training.spool import Spool, SpoolLimits
 from gradewire.integrations.training.steps import (
@@ -27,6 +27,7 @@ from gradewire.integrations.training.steps import (
     WaitingStep,
     encode_results,
     encode_row,
+    new_run_name,
     step_metrics,
 )
 from gradewire.items import ItemsLike
@@ -211,11 +212,14 @@ class ValidationScorer:
             ROWS_DIRECTORY/NAME/step_STEP.jsonl. None means that only means are kept.
         sinks: Receivers of the scores, such as `CsvSink`; see `gradewire.integrations.training.sinks`.
         callback: A function to call with each finished step, on a separate thread; its exceptions are logged.
+        run: The name of the training run, which every score carries; None means a new name. Pass the same name to
+            continue a run, for example from a checkpoint.
         **options: See `Client.score`. `priority` defaults to "bulk". `deadline_s` limits one attempt at one step; the
             default is ten minutes, or an hour if a metric asks a judge.
 
     Attributes:
         labels: The labels of the results; without `metrics`, the labels of the default metrics.
+        run: The name of the training run.
 
     Raises:
         InvalidRequest: An argument is wrong, or another scorer uses the directory.
@@ -232,8 +236,12 @@ class ValidationScorer:
         rows_directory: str | os.PathLike[str] | None = None,
         sinks: Sequence[Sink] = (),
         callback: Callable[[StepScores], None] | None = None,
+        run: str | None = None,
         **options: Unpack[ScoreOptions],
     ) -> None:
+        if run is not None and not run.strip():
+            raise InvalidRequest(f"run={run!r}: give the run's name, or leave it out")
+        self.run = new_run_name() if run is None else run
         self._owns_client = isinstance(client, str)
         self._client = Client(client) if isinstance(client, str) else client
         call = CallOptions.of("ValidationScorer", metrics, options)
@@ -274,7 +282,9 @@ class ValidationScorer:
             _log.error("a forked process cannot submit to its parent's ValidationScorer: create one in the child")
             return StepState.DROPPED
         try:
-            header = StepHeader(operator.index(step), str(name), time.time(), self._lines, self._reference_set)
+            header = StepHeader(
+                operator.index(step), str(name), time.time(), self._lines, self._reference_set, self.run
+            )
         except Exception:  # noqa: BLE001 - submit never raises
             _log.exception("a step was dropped: step=%r is not a whole number", step)
             return StepState.DROPPED
@@ -284,13 +294,21 @@ class ValidationScorer:
             _log.exception("step %d of %s was dropped", header.step, header.name)
             return self._dropped(header, f"{type(error).__name__}: {error}")
 
-    def results(self) -> list[StepScores]:
-        """Return the result of the latest submission for each name and step, sorted by step.
+    def results(self, run: str | None = None) -> list[StepScores]:
+        """Return the result of a run's latest submission for each name and step, sorted by step.
 
-        This includes submissions by earlier processes. Of the finished steps, only the latest 10 000 are returned;
-        `scores.jsonl` in the directory contains all steps.
+        This includes submissions by earlier processes of the same run. Of the finished steps in the directory, only the
+        latest 10 000 are known; `scores.jsonl` in the directory contains all steps.
+
+        Args:
+            run: The run's name; None means the run of the latest submission. Until this scorer submits a step, that is
+                an earlier run.
         """
-        return self._steps.results()
+        return self._steps.results(run)
+
+    def runs(self) -> list[str]:
+        """Return the names of the runs in the directory, in the order of their first submission."""
+        return self._steps.runs()
 
     def counts(self) -> Counter[StepState]:
         """Return the number of submissions by state, counted since the directory was created."""
@@ -375,7 +393,7 @@ class ValidationSettings:
     """The settings for a callback's `ValidationScorer`. Only the first process creates the scorer.
 
     Attributes:
-        client, metrics, directory, limits, rows_directory, options: See `ValidationScorer`.
+        client, metrics, directory, limits, rows_directory, run, options: See `ValidationScorer`.
         sinks: See `ValidationScorer`; None means the callback's default sinks.
     """
 
@@ -386,6 +404,7 @@ class ValidationSettings:
     limits: SpoolLimits | None = None
     rows_directory: str | os.PathLike[str] | None = None
     sinks: Sequence[Sink] | None = None
+    run: str | None = None
     options: ScoreOptions = field(default_factory=ScoreOptions)
 
     def make_scorer(
@@ -400,6 +419,7 @@ class ValidationSettings:
             rows_directory=self.rows_directory,
             sinks=usual_sinks() if self.sinks is None else self.sinks,
             callback=callback,
+            run=self.run,
             **self.options,
         )
 
