@@ -99,12 +99,12 @@ def test_hugging_face(blocks: list[str], tmp_path: Path) -> None:
     )
     named["trainer"].train()
     history = named["trainer"].state.log_history
-    assert [entry["step"] for entry in history if "eval_smile:fast" in entry] == [1, 2]
+    assert [entry["step"] for entry in history if "eval_correctness" in entry] == [1, 2]
 
 
 def test_torchmetrics(blocks: list[str]) -> None:
     named = run(blocks[5], predictions=["a", "b"], references=["a", ["a"]], questions=["?", "?"])
-    assert named["values"]["smile:fast"].item() == 0.5
+    assert named["values"]["correctness"].item() == 0.5
 
 
 def test_every_row_names_tests_that_are_there() -> None:
