@@ -101,21 +101,23 @@ def test_no_number_is_no_answer_in_any_format(command: Command, tmp_path: Path) 
         done = command("score", tmp_path / f"a.{suffix}", "--quiet")
         results = [row["scores"]["smile"] for row in read_rows(done.stdout)]
         # The last row of each file is a good one.
-        assert [result["status"] for result in results] == ["INVALID_INPUT"] * (len(results) - 1) + ["OK"], suffix
-        found[suffix] = [result["message"].partition(":")[0] for result in results[:-1]]
-    lines = [f"line {number} has no " for number in range(1, 5)]
-    prediction, references = "prediction", "references"
+        assert results.pop()["status"] == "OK"
+        assert {result["status"] for result in results} <= {"INVALID_INPUT", "EMPTY_PREDICTION"}, suffix
+        found[suffix] = [
+            result["message"].partition(":")[0] if result["status"] == "INVALID_INPUT" else "empty"
+            for result in results
+        ]
     assert found["jsonl"][:4] == [
-        lines[0] + prediction,
+        "empty",
         "line 2.prediction is -inf",
         "line 3.prediction is inf",
-        lines[3] + references,
+        "line 4 has no references",
     ]
     assert found["jsonl"][4].startswith("line 5.references[1]")
-    assert found["json"] == ["row 1 has no prediction"]
-    assert found["csv"][:3] == ["line 2 has no prediction", "line 3 has no prediction", "line 4 has no references"]
+    assert found["json"] == ["empty"]
+    assert found["csv"][:3] == ["empty", "empty", "line 4 has no references"]
     assert found["csv"][3].startswith("line 5.references[0]")
-    assert found["parquet"] == ["row 1 has no prediction", "row 2.prediction is inf", "row 3 has no prediction"]
+    assert found["parquet"] == ["empty", "row 2.prediction is inf", "empty"]
 
 
 @pytest.mark.parametrize(("fail_on", "codes"), [("failure", (0, 1)), ("no-score", (1, 1)), ("never", (0, 0))])
@@ -229,9 +231,9 @@ def test_addresses_that_are_some(command: Command, tmp_path: Path, address: str)
 def test_missing_file_and_missing_column(command: Command, tmp_path: Path) -> None:
     done = command("score", tmp_path / "none.jsonl")
     assert (done.exit_code, done.stderr) == (2, f"Error: {tmp_path / 'none.jsonl'}: No such file or directory\n")
-    done = command("score", write_rows(tmp_path / "a.jsonl", [{"references": "a", "output": "b"}]))
+    done = command("score", write_rows(tmp_path / "a.jsonl", [{"references": "a", "said": "b"}]))
     assert done.exit_code == 2
-    assert "Columns: references, output" in done.stderr
+    assert "Columns: references, said" in done.stderr
 
 
 def seen_synthetic(command: Command, file: Path, *arguments: str) -> tuple[set[int], str]:
