@@ -164,11 +164,21 @@ def test_a_judge_that_stops_in_between_ends_the_run_and_the_run_can_go_on(
     score: Callable[..., Result], tmp_path: Path
 ) -> None:
     out, blocked = tmp_path / "out.jsonl", threading.Event()
+    judged: set[str] = set()
+    first_judged = threading.Event()
 
     def answer(body: Any) -> Answer:
-        if "iron 7" in json.dumps(body):
+        asked = body["messages"][-1]["content"]
+        if "iron 7\n" in asked:
+            assert first_judged.wait(60)
             blocked.set()
-        return (403, b'{"error": "Blocked"}') if blocked.is_set() else graded(body)
+        if blocked.is_set():
+            return 403, b'{"error": "Blocked"}'
+        # Replies without probabilities count only after the answer to gradewire's own question.
+        judged.update(text for text in ("iron 0\n", "iron 1\n", "Is water wet?") if text in asked)
+        if len(judged) == 3:
+            first_judged.set()
+        return graded(body)
 
     with judge_server(answer) as (url, _):
         done = score(url, "lave", "--out", out)

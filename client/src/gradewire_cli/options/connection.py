@@ -33,7 +33,7 @@ SERVER_VARIABLE = "GRADEWIRE_SERVER"
 MAX_PORT = 65535
 _SECONDS: Final = click.FloatRange(min=0, min_open=True)
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\]]+):(?P<port>[0-9]{1,5})")
-# Logs of the engine in this process that a judge cannot be used. The commands report this with the rows.
+# Loggers of the engine in this process that report unusable judges.
 _LOGS_OF_JUDGES: Final = ("gradewire_server.judges.service", "gradewire_server.judges.remote.requests")
 _TLS_FIELDS: Final = {
     "tls_ca": "root_certificates",
@@ -82,8 +82,6 @@ class ConnectionOptions:
             settings["model_repository"] = self.models_dir
         if self.judge_server is not None:
             settings |= self.judge_server.settings()
-        for name in _LOGS_OF_JUDGES:
-            logging.getLogger(name).setLevel(logging.ERROR)
         return AsyncClient(deadline_s=self.deadline_s, transport=embedded_transport(**settings))
 
     @contextlib.asynccontextmanager
@@ -93,13 +91,14 @@ class ConnectionOptions:
         With a wrong address, this fails after `wait_s`. If the server disappears later, calls wait for the server until
         `deadline_s`.
         """
-        async with self.client(transport) as client:
-            if self.server is not None or transport is not None:
-                try:
-                    await client.models(deadline_s=self.wait_s)
-                except (DeadlineExceeded, Overloaded):  # the server is reachable but slow
-                    await client.models(deadline_s=max(_BUSY_TIMEOUT_S, self.wait_s))
-            yield client
+        with _quiet_judges():
+            async with self.client(transport) as client:
+                if self.server is not None or transport is not None:
+                    try:
+                        await client.models(deadline_s=self.wait_s)
+                    except (DeadlineExceeded, Overloaded):  # the server is reachable but slow
+                        await client.models(deadline_s=max(_BUSY_TIMEOUT_S, self.wait_s))
+                yield client
 
     @property
     def arguments(self) -> list[str]:
@@ -114,6 +113,20 @@ class ConnectionOptions:
     def description(self) -> str:
         """The server's address or "the engine in this process", for messages to users."""
         return self.server or "the engine in this process"
+
+
+@contextlib.contextmanager
+def _quiet_judges() -> Iterator[None]:
+    """Do not log that a judge of the engine in this process cannot be used, because commands report this themselves."""
+    loggers = [logging.getLogger(name) for name in _LOGS_OF_JUDGES]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 tls_options = (

@@ -77,7 +77,7 @@ class DialectLearner:
         self._uncounted = uncounted
         self._clock = clock
         self._lock = asyncio.Lock()
-        self._confirmed_s = self._not_before_s = float("-inf")
+        self._tested_s = self._confirmed_s = self._not_before_s = float("-inf")
         self._unanswered: Dialect | None = None
         self._doubted = False
         self.refused: tuple[RemoteError, Reply] | None = None
@@ -92,14 +92,14 @@ class DialectLearner:
         self._full = self.dialect = full
         self._unanswered = None
         self._doubted = False
-        self._confirmed_s = float("-inf")
+        self._tested_s = self._confirmed_s = float("-inf")
 
     def doubt(self, full: Dialect) -> None:
         """Check the features again before the next question."""
         if full.kind is not self._full.kind:
             self.begin(full)
         self._doubted = bool(self.lacks)
-        self._confirmed_s = float("-inf")
+        self._tested_s = self._confirmed_s = float("-inf")
 
     async def confirm(self, asked: Dialect) -> bool:
         """Check whether the server also refuses the test question in a dialect.
@@ -119,13 +119,13 @@ class DialectLearner:
     async def refusal(self, asked: Dialect, since_s: float) -> tuple[RemoteError, Reply] | None:
         """Return the error and the reply with which the server also refuses the test question, or None.
 
-        If the server accepted the test question only before `since_s`, a time of the clock, ask it again.
+        If the server accepted only a test question that was sent before `since_s`, a time of the clock, ask it again.
 
         Raises:
             RemoteError: The server does not answer now, so nothing is known.
         """
         async with self._lock:
-            known_s = self._confirmed_s if self.refused is None else self._confirmed_s + _CONFIRMED_FOR_S
+            known_s = self._tested_s if self.refused is None else self._confirmed_s + _CONFIRMED_FOR_S
             if known_s < since_s:
                 await self._find_out(asked)
             return self.refused
@@ -176,6 +176,7 @@ class DialectLearner:
     async def _settle(self, dialect: Dialect) -> None:
         """Remove refused features until the server accepts the test question, or until nothing is left to remove."""
         while True:
+            tested_s = self._clock()
             reply = await self._send(TEST_QUESTION, dialect)
             error = errors.error_of(reply, self._name) or errors.no_json(reply)
             if error is None:
@@ -190,7 +191,7 @@ class DialectLearner:
                 self.refused = general, reply
                 break
             dialect = less
-        self._confirmed_s = self._clock()
+        self._tested_s, self._confirmed_s = tested_s, self._clock()
         self._doubted = False
 
     def _learn(self, dialect: Dialect, reply: Reply) -> None:
@@ -239,7 +240,7 @@ class OpenAIServer(Server):
         (question,) = questions
         await self._learner.look_again()
         for _ in range(_MOST_LESSONS):
-            dialect, sent_s = self._learner.dialect, self._learner.now_s()
+            dialect = self._learner.dialect
             reply = await self._send(question, dialect)
             error = errors.error_of(reply, self._model) or errors.no_json(reply)
             if error is None:
@@ -247,7 +248,7 @@ class OpenAIServer(Server):
                 if answer is not None:
                     return [self._uncounted.moved_into(answer)]
             elif not await self._teaches(reply, error, dialect):
-                raise self._picture_refusal(question, reply) or await self._confirmed(error, reply, dialect, sent_s)
+                raise self._picture_refusal(question, reply) or await self._confirmed(error, reply, dialect)
         raise errors.unreadable("a different refusal to each request")
 
     @override
@@ -265,12 +266,12 @@ class OpenAIServer(Server):
         self._client.note_refusal(_log, logging.INFO, f"judge {self._model}: its server rejects a request", reply)
         return dialect.without(errors.server_message(reply)) != dialect and await self._learner.confirm(dialect)
 
-    async def _confirmed(self, error: RemoteError, reply: Reply, dialect: Dialect, sent_s: float) -> RemoteError:
+    async def _confirmed(self, error: RemoteError, reply: Reply, dialect: Dialect) -> RemoteError:
         """Return the error for a refused question: the server's if it refuses the test question too, else its own."""
         if error.kind not in _MAY_BE_GENERAL:
             return error
         # Single items meet other refusals more often: do not ask about each of them.
-        since_s = sent_s if error.kind is RemoteFault.REFUSED else sent_s - _CONFIRMED_FOR_S
+        since_s = self._learner.now_s() - (0 if error.kind is RemoteFault.REFUSED else _CONFIRMED_FOR_S)
         try:
             general = await self._learner.refusal(dialect, since_s)
         except RemoteError as unknown:
