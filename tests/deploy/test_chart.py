@@ -46,7 +46,7 @@ def test_the_server_takes_the_settings_that_it_writes(
         monkeypatch.setenv(variable["name"], variable.get("value", "redis://secret-of-16-bytes"))
     settings = Settings.load(config=page)
     assert settings.backend == ("embedded" if name == "alone" else "triton")
-    assert pod["terminationGracePeriodSeconds"] > settings.shutdown.drain_s + settings.shutdown.grace_s
+    assert pod["terminationGracePeriodSeconds"] > settings.shutdown.max_drain_s + settings.shutdown.grace_s
     assert (settings.engine.cache.redis is None) == (name == "alone")
 
 
