@@ -8,6 +8,7 @@ finds the downloads in the cache. --write writes the table into docs/research/in
 import argparse
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -28,8 +29,13 @@ PAGE: Final = ROOT / "docs/research/installation.md"
 BLOCK: Final = "installation"
 PROJECTS: Final = (ROOT, ROOT / "model_repo/train")
 NO_EXTRA: Final = "none"
+NEWEST: Final = "newest"
 TOO_LARGE: Final = ("gpu",)
 """Extras that are only resolved, because they bring gigabytes of NVIDIA's libraries."""
+_RELEASE: Final = re.compile(
+    r"^ *(?:Downloading|Processing|Using cached) (?:\S*/)?(\S+\.(?:whl|tar\.gz))", re.MULTILINE
+)
+"""The file of a release that pip looked at."""
 _TIMEOUT_S: Final = 1800.0
 _BYTES_PER_MB: Final = 1e6
 
@@ -65,14 +71,17 @@ class Installation:
 
 
 class Environment:
-    """A new virtual environment with one release of pip, and a cache of its own."""
+    """A new virtual environment in `folder`, with a cache of its own."""
 
-    def __init__(self, folder: Path, pip: str, constraints: Path) -> None:
+    def __init__(self, folder: Path, constraints: Path) -> None:
         self._folder = folder
         self._cache = folder / "cache"
         self._constraints = constraints
         venv.create(folder / "venv", symlinks=True, with_pip=True)
-        self._run("install", "--upgrade", f"pip{pip and f'=={pip}'}")
+
+    def change_pip(self, version: str) -> None:
+        """Install this version of pip, or the newest, and empty the cache again."""
+        self._run("install", "--upgrade", "pip" if version == NEWEST else f"pip=={version}")
         shutil.rmtree(self._cache, ignore_errors=True)
 
     def measure(self, requirement: str, wheels: Path, *, extra: str, install: bool) -> Installation:
@@ -94,10 +103,8 @@ class Environment:
             self._run(*given, "--no-compile")
             install_s = time.perf_counter() - began_s
             size_mb = (_size_bytes(self._folder / "venv") - before) / _BYTES_PER_MB
-        tried = sum("Downloading " in line and ".metadata" not in line for line in output.splitlines()) - packages
-        return Installation(
-            extra, document["pip_version"], resolve_s, cpu_s, max(0, tried), install_s, size_mb, packages, load
-        )
+        tried = len(set(_RELEASE.findall(output))) - packages
+        return Installation(extra, document["pip_version"], resolve_s, cpu_s, tried, install_s, size_mb, packages, load)
 
     def _run(self, *arguments: str) -> str:
         command = [str(self._folder / "venv/bin/python"), "-m", "pip", *arguments]
@@ -172,7 +179,7 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--extras", nargs="+", metavar="EXTRA", default=extras(), help="measure these; none: the client"
     )
-    parser.add_argument("--pip", nargs="+", metavar="VERSION", default=["23.0.1", "newest"], help="use these pips")
+    parser.add_argument("--pip", nargs="+", metavar="VERSION", default=["23.0.1", NEWEST], help="use these pips")
     parser.add_argument("--resolve-only", nargs="*", metavar="EXTRA", default=TOO_LARGE, help="do not install these")
     parser.add_argument("--constraint", action="append", default=[], help="hold a package, such as torch==2.13.0")
     parser.add_argument("--write", action="store_true", help=f"write the table into {PAGE.relative_to(ROOT)}")
@@ -192,7 +199,8 @@ def main(given: Sequence[str] | None = None) -> None:
             suffix = "" if extra == NO_EXTRA else f"[{extra}]"
             for pip in options.pip:
                 with tempfile.TemporaryDirectory(dir=folder) as scratch:
-                    place = Environment(Path(scratch), "" if pip == "newest" else pip, constraints)
+                    place = Environment(Path(scratch), constraints)
+                    place.change_pip(pip)
                     measured.append(
                         place.measure(
                             f"gradewire{suffix} @ {wheel.as_uri()}",
