@@ -99,7 +99,7 @@ $(VENV)-node/.installed: requirements/node.lock
 	ln -sf $$wheel/bin/node $(VENV)-node/bin/node; ln -sf $$wheel/lib/node_modules/npm/bin/npm-cli.js $(VENV)-node/bin/npm
 	@touch $@
 
-WITH_NODE = if ! { command -v npm && node -e 'process.exit(Number(Number.parseInt(process.versions.node) < 20))'; } > /dev/null 2>&1; then \
+WITH_NODE = if ! { command -v npm && node -e 'process.exit(Number(Number.parseInt(process.versions.node) < 22))'; } > /dev/null 2>&1; then \
 	$(MAKE) --silent $(VENV)-node/.installed; export PATH="$(CURDIR)/$(VENV)-node/bin:$$PATH"; fi; cd $(TYPESCRIPT)
 
 $(NODE_MODULES)/.installed: $(TYPESCRIPT)/package-lock.json

@@ -40,7 +40,10 @@ CASES: dict[str, dict[str, Any]] = {
         "podDisruptionBudget": {"enabled": False},
         "networkPolicy": {"enabled": False},
     },
+    "small": yaml.safe_load((CHART / "values-small.yaml").read_text(encoding="utf-8")),
 }
+ALONE = {"alone", "small"}
+"""Cases without Triton and Redis."""
 # Definitions of the Prometheus operator, which Kubernetes has no schema for.
 FOREIGN = {"ServiceMonitor", "PrometheusRule"}
 Manifests = list[dict[str, Any]]

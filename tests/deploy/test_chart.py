@@ -1,5 +1,6 @@
 """The Helm chart, rendered by Helm's own library and checked against Kubernetes' schemas. No cluster has seen it."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import kubernetes_validate
 import pytest
 import yaml
 from tests.deploy.conftest import DEPLOY, ROOT, builds, flags_of
-from tests.deploy.rendering import CASES, CHART, FOREIGN, HelmChart, Manifests, of_kind, pods_of, render
+from tests.deploy.rendering import ALONE, CASES, CHART, FOREIGN, HelmChart, Manifests, of_kind, pods_of, render
 
 from gradewire_models.repository.serving import CPU_INSTANCES
 from gradewire_server.settings.server import Settings
@@ -45,9 +46,28 @@ def test_the_server_takes_the_settings_that_it_writes(
         assert variable["name"] in known
         monkeypatch.setenv(variable["name"], variable.get("value", "redis://secret-of-16-bytes"))
     settings = Settings.load(config=page)
-    assert settings.backend == ("embedded" if name == "alone" else "triton")
-    assert pod["terminationGracePeriodSeconds"] > settings.shutdown.drain_s + settings.shutdown.grace_s
-    assert (settings.engine.cache.redis is None) == (name == "alone")
+    assert settings.backend == ("embedded" if name in ALONE else "triton")
+    assert pod["terminationGracePeriodSeconds"] > settings.shutdown.max_drain_s + settings.shutdown.grace_s
+    assert (settings.engine.cache.redis is None) == (name in ALONE)
+
+
+def test_the_small_values_fit_one_small_node(chart: HelmChart) -> None:
+    manifests = render(chart, CASES["small"])
+    kinds = {part["kind"] for part in manifests}
+    assert not kinds & {"StatefulSet", "HorizontalPodAutoscaler", "PodDisruptionBudget", "PersistentVolumeClaim"}
+    (deployment,) = of_kind(manifests, "Deployment").values()
+    assert deployment["spec"]["replicas"] == 1
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["resources"] == {"requests": {"cpu": "250m", "memory": "1Gi"}, "limits": {"memory": "1536Mi"}}
+    assert {each["resources"]["requests"]["memory"] for each in pod["initContainers"]} == {"1Gi"}
+
+
+def test_the_documented_commands_name_files_that_are_there() -> None:
+    page = (ROOT / "docs/operate/deployment.md").read_text(encoding="utf-8")
+    named = re.findall(r"\bdeploy/[\w./-]+\w", page)
+    assert {"deploy/helm/gradewire/values-small.yaml", "deploy/docker/Dockerfile", "deploy/compose.yaml"} <= {*named}
+    assert [each for each in named if not (ROOT / each).exists() and each != "deploy/secrets"] == []
 
 
 def test_every_setting_can_be_given_except_those_that_the_chart_sets(chart: HelmChart) -> None:

@@ -136,7 +136,9 @@ def test_the_server_takes_its_settings(
     settings = Settings.load()
     assert settings.engine.triton is not None
     assert settings.engine.triton.url == "triton:8001"
-    assert int(service["stop_grace_period"].removesuffix("s")) > settings.shutdown.drain_s + settings.shutdown.grace_s
+    assert (
+        int(service["stop_grace_period"].removesuffix("s")) > settings.shutdown.max_drain_s + settings.shutdown.grace_s
+    )
 
 
 def test_what_is_mounted_is_there(services: dict[str, Any]) -> None:

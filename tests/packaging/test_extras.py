@@ -1,9 +1,14 @@
 """What an extra promises can be had with it; without it, whoever asks is told which one to install."""
 
 import re
+from collections.abc import Iterable
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 from tests.packaging.installed import Installed
 
 STUB = (
@@ -131,6 +136,53 @@ def test_commands_of_a_plain_install_say_what_to_install(
     done = installed.run("gradewire", *command)
     assert done.returncode != 0
     assert f"pip install 'gradewire[{extra}]'" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (("bench", "load"), ("--metrics-url", "--slo-s", "The knee is the highest rate")),
+        (("agree",), ("gradewire agree answers.jsonl", "pip install 'gradewire[agree]'")),
+        (("bench", "accuracy"), ("Models' accuracy", "pip install 'gradewire[agree]'")),
+        (("compare",), ("gradewire compare base.jsonl new.jsonl", "pip install 'gradewire[agree]'")),
+        (("leaderboard",), ("gradewire leaderboard", "pip install 'gradewire[agree]'")),
+        (("calibrate",), ("gradewire calibrate", "pip install 'gradewire[agree]'")),
+        (("serve",), ("gradewire serve --port 0", "pip install 'gradewire[server]'")),
+        (("triton",), ("gradewire triton up", "pip install 'gradewire[server]'")),
+        (("models", "build"), ("gradewire models build", "pip install 'gradewire[server]'")),
+        (("bulk",), ("--keep-columns", "The command needs the extra ray")),
+        (("gateway",), ("--host-name",)),
+        (("prompt", "show"), ("METRIC FILE...",)),
+    ],
+)
+def test_a_plain_install_shows_the_help_of_every_command(
+    installed: Installed, command: tuple[str, ...], shown: tuple[str, ...]
+) -> None:
+    for flag in ("--help", "-h"):
+        done = installed.run("gradewire", *command, flag)
+        assert (done.returncode, done.stderr) == (0, "")
+        text = " ".join(done.stdout.split())
+        assert [each for each in shown if each not in text] == []
+
+
+def test_the_extra_triton_has_the_bounds_of_its_packages(installed: Installed) -> None:
+    """Otherwise an old pip tries out releases of everything else for many minutes before it changes protobuf."""
+    own = [Requirement(line) for line in installed.metadata.requires or ()]
+    of_extra = [each for each in own if each.marker is not None and each.marker.evaluate({"extra": "triton"})]
+    theirs = [Requirement(line) for line in distribution("tritonclient").requires or ()]
+    named = {canonicalize_name(each.name) for each in own}
+    wanted = {bound for bound in upper_bounds(theirs) if bound[0] in named}
+    assert wanted
+    assert wanted <= upper_bounds(of_extra)
+
+
+def upper_bounds(requirements: Iterable[Requirement]) -> set[tuple[str, Version]]:
+    return {
+        (canonicalize_name(each.name), Version(bound.version))
+        for each in requirements
+        for bound in each.specifier
+        if bound.operator in {"<", "<="}
+    }
 
 
 def test_only_the_engine_and_figures_need_an_extra_to_be_imported(installed: Installed) -> None:

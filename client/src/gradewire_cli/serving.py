@@ -9,10 +9,11 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from typing_extensions import override
 
 from gradewire.errors import InvalidRequest
 from gradewire.rewards.framework_settings import scorer_of
-from gradewire_cli.lazy_commands import MountedGroup, server_module
+from gradewire_cli.lazy_commands import MountedGroup, NotInstalledCommand, server_module
 from gradewire_cli.options.common import INPUT_FILE, choice_option
 from gradewire_cli.options.connection import (
     MAX_PORT,
@@ -23,7 +24,7 @@ from gradewire_cli.options.connection import (
     tls_options,
 )
 from gradewire_cli.options.help import Command, Option, command, option, stacked
-from gradewire_cli.problems import one_line_errors, with_option_names
+from gradewire_cli.problems import InputError, one_line_errors, with_option_names
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_proto.tracing.settings import endpoint_problem
 
@@ -44,7 +45,17 @@ _REWARD_OPTIONS: Final[dict[str, dict[str, Any]]] = tomllib.loads(
 
 
 class ServeCommand(Command):
-    """A command with an option for each server setting."""
+    """A command with an option for each server setting. Without the server packages, it has help, but no options."""
+
+    @override
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
+        try:
+            server_module("gradewire_cli.server_settings")
+        except InputError as error:
+            about = str(self.help)
+            missing = NotInstalledCommand(str(self.name), about=about, examples=str(self.name), error=error)
+            return missing.make_context(info_name, args, *rest, **extra)
+        return super().make_context(info_name, args, *rest, **extra)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return one option per setting, and the options that only this command has."""

@@ -22,6 +22,16 @@ describe("the package", () => {
     assert.equal(license, "Apache-2.0");
   });
 
+  it("asks for the Node that its dependencies ask for", () => {
+    const { engines, dependencies } = JSON.parse(readFileSync(join(PACKAGE, "package.json"), "utf8"));
+    const asked = Object.keys(dependencies).map((name) => {
+      const { engines } = JSON.parse(readFileSync(join(PACKAGE, "node_modules", name, "package.json"), "utf8"));
+      return Number(/^>=(\d+)/.exec(engines?.node ?? ">=0")?.[1]);
+    });
+    assert.equal(engines.node, `>=${Math.max(...asked)}`);
+    assert.match(README, new RegExp(`Node ${Math.max(...asked)} or later`));
+  });
+
   it("names no address in its lock file", () => {
     assert.doesNotMatch(readFileSync(join(PACKAGE, "package-lock.json"), "utf8"), /"resolved"/);
   });

@@ -13,7 +13,7 @@ from gradewire_gateway.settings import LOOPBACK
 from gradewire_server.backends import Backends, opened_handlers
 from gradewire_server.domain.items import Failure
 from gradewire_server.memory import collect_and_keep, collect_when_idle, guarded, return_large_blocks
-from gradewire_server.process import Stop
+from gradewire_server.process import Stop, unless
 from gradewire_server.processes.child import Child, run_to_exit
 from gradewire_server.processes.http_gateway import GatewaySupervisor, endpoint, running_gateway
 from gradewire_server.requests.admission import Admission
@@ -23,6 +23,7 @@ from gradewire_server.rpc.grpc_server import listen, make_server, service_handle
 from gradewire_server.rpc.health import Lifecycle
 from gradewire_server.rpc.log import FloodFilter, RequestLog
 from gradewire_server.rpc.operational_http import open_http
+from gradewire_server.rpc.predecessor import after_predecessor, announced_stop, fixed_ports
 from gradewire_server.rpc.sockets import raise_descriptor_limit, stop_listening
 from gradewire_server.rpc.telemetry import RpcTelemetry, Snapshots
 from gradewire_server.settings.server import Settings, unknown_variables
@@ -98,6 +99,12 @@ async def serve(  # noqa: C901, PLR0912, PLR0915 - only this function puts a ser
         on_drop=telemetry.log_dropped.inc,
     )
     async with AsyncExitStack() as stack:
+        if child is None:
+            ports = fixed_ports(settings)
+            await unless(stop.requested, after_predecessor(ports, settings.shutdown.limit_s))
+            if stop.requested.is_set():
+                return
+            await stack.enter_async_context(announced_stop(stop.requested, ports))
         tracer = await stack.enter_async_context(open_call_tracer(settings.tracing.settings(), registry))
         calls = Calls(
             lifecycle,

@@ -15,6 +15,8 @@ _log = logging.getLogger(__name__)
 
 _QUIET_S: Final = 0.2
 """Seconds without a new call after which all callers have probably noticed that the server is stopping."""
+_NO_CALLERS_S: Final = 0.5
+"""Seconds without a call after which an unset drain_s ends, because nobody seems to use the server."""
 _MAX_QUIET_WAIT_S: Final = 3.0
 _REMAINING_CALLS_S: Final = 0.5
 """Timeout for calls that never end on their own, such as health watches."""
@@ -28,13 +30,14 @@ async def wind_down(
     If other processes keep serving, `Calls` redirects callers to them, but still accepts calls.
     """
     _log.info(
-        "draining for %.1f s, then up to %.1f s for calls in flight",
-        shutdown.drain_s,
+        "draining for %s%.1f s, then up to %.1f s for calls in flight",
+        "up to " if shutdown.drain_s is None else "",
+        shutdown.max_drain_s,
         shutdown.grace_s,
     )
     lifecycle.others_serve = stop.others_serve
     lifecycle.draining()
-    await unless(stop.urgent, asyncio.sleep(shutdown.drain_s))
+    await _drain(calls, shutdown, stop)
     if stop.others_serve:
         await _hand_over(server, calls, shutdown.grace_s, stop)
         return
@@ -43,6 +46,15 @@ async def wind_down(
     lifecycle.stopping()
     await _settle(calls, shutdown.grace_s, stop)
     await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
+
+
+async def _drain(calls: Calls, shutdown: ShutdownConfig, stop: Stop) -> None:
+    """Wait for drain_s. If it is unset, the wait ends early once no call arrives."""
+    # A set drain_s is for load balancers, which may still send calls to a server that seems unused.
+    if shutdown.drain_s is None:
+        await unless(stop.urgent, calls.quiet(_NO_CALLERS_S), shutdown.max_drain_s)
+    else:
+        await unless(stop.urgent, asyncio.sleep(shutdown.drain_s))
 
 
 async def _hand_over(server: aio.Server, calls: Calls, grace_s: float, stop: Stop) -> None:

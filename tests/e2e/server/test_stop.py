@@ -1,6 +1,7 @@
 """A real process under load and its end: every accepted request is answered."""
 
 import asyncio
+import contextlib
 import signal
 import socket
 import time
@@ -114,3 +115,50 @@ def test_a_taken_port_is_one_line_and_exit_code_1(tmp_path: Path, minilm: Path) 
     (line,) = [line for line in server.log() if line["level"] == "error"]
     assert line["event"].startswith("cannot serve: cannot listen on 127.0.0.1:")
     assert "traceback" not in line
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+async def test_a_start_waits_for_the_earlier_server_on_its_port(tmp_path: Path, minilm: Path, processes: int) -> None:
+    (tmp_path / "next").mkdir()
+    settings = {"model_repository": minilm, "processes": processes, "judge_backend": "none", "drain_s": ""}
+    with contextlib.ExitStack() as ports:
+        free = [ports.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for _ in range(3)]
+    settings |= dict(zip(("port", "http_port", "http_api_port"), free, strict=True))
+    with ServerProcess(tmp_path, **settings) as server:
+        following = ServerProcess(tmp_path / "next", **settings)
+        try:
+            async with aio.insecure_channel(server.address) as channel:
+                stream = scoring_pb2_grpc.ScoringStub(channel).ScoreStream()
+                config = scoring_pb2.ScoreStreamConfig(metrics=[SMILE])
+                await stream.write(scoring_pb2.ScoreStreamRequest(config=config))
+                assert (await stream.read()).provenance
+                server.signal(signal.SIGTERM)
+                await asyncio.to_thread(server.wait_for_event, "draining")
+                following.start()
+                await asyncio.to_thread(following.wait_for_event, "waiting up to ")
+                await stream.done_writing()
+                assert await stream.read() == aio.EOF
+            assert await asyncio.to_thread(server.wait) == 0
+            await asyncio.to_thread(following.wait_until_serving)
+            assert [following.port, following.http_port, following.api_port] == free
+        finally:
+            following.kill()
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_start_does_not_wait_for_a_server_that_serves_nor_share_its_port(
+    tmp_path: Path, minilm: Path, processes: int
+) -> None:
+    (tmp_path / "next").mkdir()
+    settings = {"model_repository": minilm, "judge_backend": "none"}
+    with ServerProcess(tmp_path, **settings, processes=processes) as server:
+        for others in (1, 2):
+            following = ServerProcess(tmp_path / "next", **settings, processes=others, port=server.port)
+            following.start()
+            assert following.wait() == 1
+            (line,) = [line for line in following.log() if line["level"] == "error"]
+            said = (
+                f"another program listens on port {server.port}; stop that program, or choose another port with --port"
+            )
+            assert line["event"].endswith(said)
+            assert not [line for line in following.log() if line["event"].startswith("waiting")]

@@ -18,14 +18,15 @@ from gradewire_server.processes.server_process import JUDGE_HOST, LOAD_S, Restar
 from gradewire_server.processes.supervisor_state import SupervisorState, SupervisorTelemetry
 from gradewire_server.rpc.log import FloodFilter
 from gradewire_server.rpc.operational_http import open_http
+from gradewire_server.rpc.predecessor import after_predecessor, announced_stop, fixed_ports
 from gradewire_server.rpc.sockets import bound_socket
 from gradewire_server.settings.server import Settings
 from gradewire_server.tenants.tokens import Authentication, TokensFile
 
 _log = logging.getLogger(__name__)
 
-_STOP_MARGIN_S: Final = 15.0
-"""Seconds for a process to end, in addition to the time for its calls."""
+_HOST_STOP_S: Final = 15.0
+"""Seconds for the judge host to end."""
 
 
 @contextmanager
@@ -121,7 +122,12 @@ async def supervise(
     state = SupervisorState(own)
     telemetry = SupervisorTelemetry(own, lambda: sum(worker.ready for worker in state.workers))
     count = settings.process_count
+    ports = fixed_ports(settings)
+    await unless(stop.requested, after_predecessor(ports, settings.shutdown.limit_s))
+    if stop.requested.is_set():
+        return
     async with AsyncExitStack() as stack:
+        await stack.enter_async_context(announced_stop(stop.requested, ports))
         port = stack.enter_context(reserved_port(settings.listen.host, settings.listen.port))
         directory = stack.enter_context(private_directory())
         await _http_side(stack, settings, state)
@@ -131,7 +137,7 @@ async def supervise(
             Worker(
                 position.index,
                 partial(ServerProcess.start, position, values, state.metrics),
-                stop_s=settings.shutdown.drain_s + settings.shutdown.grace_s + _STOP_MARGIN_S,
+                stop_s=settings.shutdown.limit_s,
                 on_exit=partial(_count_exit, state, telemetry.restarts),
             )
             for position in positions
@@ -140,7 +146,7 @@ async def supervise(
             state.judge_host = Worker(
                 count,
                 partial(ServerProcess.start, positions[0], values, state.metrics, hosts_judges=True),
-                stop_s=_STOP_MARGIN_S,
+                stop_s=_HOST_STOP_S,
                 on_exit=partial(_count_exit, state, telemetry.judge_host_restarts),
                 name=JUDGE_HOST,
             )

@@ -151,6 +151,7 @@ OptionalDirectory = Annotated[Path | None, BeforeValidator(blank_is_none), EXPAN
 Bytes = Annotated[int, BYTE_UNITS, Field(ge=1)]
 BytesOrAuto = Annotated[int, BYTE_UNITS, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+OptionalSeconds = Annotated[Seconds | None, BeforeValidator(blank_is_none)]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 OptionalCount = Annotated[Count | None, BeforeValidator(blank_is_none)]

@@ -2,7 +2,7 @@
 
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -17,6 +17,7 @@ from gradewire_server.settings.setting import (
     OptionalFinite,
     OptionalPath,
     OptionalPort,
+    OptionalSeconds,
     Port,
     PositiveSeconds,
     Seconds,
@@ -25,6 +26,10 @@ from gradewire_server.settings.setting import (
     Tokens,
     group,
 )
+
+_MAX_UNSET_DRAIN_S: Final = 5.0
+_MARGIN_S: Final = 15.0
+"""Seconds for a process to end, in addition to the time for its calls."""
 
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -214,11 +219,21 @@ class TracingConfig:
 class ShutdownConfig:
     """Settings for the server's shutdown."""
 
-    drain_s: Annotated[Seconds, Setting("drain_s")] = 5.0
-    """Accept new calls for this time after the stop signal.
+    drain_s: Annotated[OptionalSeconds, Setting("drain_s")] = None
+    """Accept new calls for this time after the stop signal. If unset, for up to 5 s, and only while calls arrive.
 
-    Raise it if a load balancer is slow to redirect calls; set 0 without a load balancer."""
+    Set it to the time that your load balancer needs to redirect calls. A set time is never shortened."""
     grace_s: Annotated[Seconds, Setting("grace_s")] = 30.0
     """After drain_s, give calls in flight up to this time to finish.
 
     Raise it for slow judges. Kubernetes' terminationGracePeriodSeconds must exceed drain_s plus grace_s."""
+
+    @property
+    def max_drain_s(self) -> float:
+        """Seconds after which draining ends even if calls still arrive."""
+        return _MAX_UNSET_DRAIN_S if self.drain_s is None else self.drain_s
+
+    @property
+    def limit_s(self) -> float:
+        """Seconds after which a server with these settings has stopped."""
+        return self.max_drain_s + self.grace_s + _MARGIN_S
