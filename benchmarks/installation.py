@@ -151,7 +151,7 @@ def table(measured: Iterable[Installation]) -> str:
         "pip",
         "resolve, s",
         "of it CPU, s",
-        "releases tried in vain",
+        "releases tried without success",
         "install, s",
         "MB",
         "packages",
