@@ -56,6 +56,15 @@ def test_scores_of_an_earlier_run_give_the_same_figures(command: Command, tmp_pa
     assert found[3:] == ["Pearson", "20", *["+0.0000", "[+0.0000,", "+0.0000]", "p", "=", "1.000"] * 2]
 
 
+@pytest.mark.parametrize("kept", ["all", "model,label"])
+def test_scores_with_kept_columns_belong_to_the_same_rows(command: Command, tmp_path: Path, kept: str) -> None:
+    file, out = write_rows(tmp_path / "a.jsonl", ROWS), tmp_path / "out.jsonl"
+    command("score", file, "--out", out, "--metrics", "smile", "--keep-columns", kept, "--quiet")
+    assert command("agree", file, "--scores", out, "--resamples", "100").exit_code == 0
+    changed = write_rows(tmp_path / "b.jsonl", [*ROWS[:5], {**ROWS[5], "prediction": "other"}])
+    assert "a different row at line 6" in command("agree", changed, "--scores", out).stderr
+
+
 def test_scores_of_another_file_are_refused(command: Command, tmp_path: Path) -> None:
     file, out = write_rows(tmp_path / "a.jsonl", ROWS), tmp_path / "out.jsonl"
     command("score", file, "--out", out, "--quiet")

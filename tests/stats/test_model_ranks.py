@@ -1,6 +1,7 @@
 """Means by model and system-level ranks: against scipy and by hand, with failures and several data sets."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,6 +65,15 @@ def test_means_and_ranks_of_four_models() -> None:
     assert (bad.kendall.value, bad.spearman.value) == (-1, -1)
     assert good.kendall.low <= 1 == good.kendall.high
     assert good.pearson.value == pytest.approx(-bad.pearson.value)
+    assert (table[0].questions, table[0].common_questions) == (questions, questions)
+
+
+def test_questions_that_some_models_did_not_answer_are_counted() -> None:
+    rows = replace(
+        judged({"smile": [0.5] * 6}, [1.0, 0.0] * 3, ["a", "b"] * 3, [""] * 6), questions=["1", "1", "2", "3", "4", "5"]
+    )
+    (table,) = system_tables(rows, resamples=10)
+    assert (table.questions, table.common_questions) == (5, 1)
 
 
 def test_a_failed_row_leaves_the_label_beside_it_out_too() -> None:

@@ -51,6 +51,9 @@ class SystemTable:
     Attributes:
         dataset: The data set's name, or "" for all rows.
         models: Models with answers in the table. All sequences of estimates are in this order.
+        questions: Number of labelled questions.
+        common_questions: Number of those that all models answered. If there are fewer, ranks compare different
+            questions.
     """
 
     dataset: str
@@ -58,6 +61,8 @@ class SystemTable:
     people: Sequence[Estimate]
     """Each model's mean label, over all rows of the table."""
     lines: Sequence[SystemMeans]
+    questions: int
+    common_questions: int
 
 
 def system_tables(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) -> list[SystemTable]:
@@ -109,6 +114,8 @@ def system_tables(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) -> 
             models,
             sums[_HUMAN].line("", strata).people,
             [sums[metric].line(metric, strata) for metric in rows.scores],
+            len(sums[_HUMAN].questions),
+            sums[_HUMAN].common_questions,
         )
         for dataset, models, sums in tables
     ]
@@ -145,6 +152,7 @@ class _Sums:
                 for values in (scores[scored], labels[scored], np.ones(len(scored)))
             ]
         )
+        self.common_questions = int(np.count_nonzero((self._sums[2] > 0).all(axis=1)))
         self._drawn: list[NDArray[np.float64]] = []
         self._correlations: list[NDArray[np.float64]] = []
 

@@ -47,8 +47,12 @@ def texts(row: Row) -> tuple[Any, Any]:
 def test_an_answer_beside_a_ground_truth_is_the_prediction(command: Command, tmp_path: Path) -> None:
     path = write_rows(tmp_path / "rag.jsonl", [{"question": "q", "answer": "Oslo", "ground_truth": "Bergen"}])
     sent: Sent = []
-    assert command("score", path, stub=stub(sent)).exit_code == 0
+    done = command("score", path, stub=stub(sent))
+    assert done.exit_code == 0
     assert [(item.question, list(item.references), item.prediction) for item in sent] == [("q", ["Bergen"], "Oslo")]
+    assert "columns: references from ground_truth, prediction from answer. To read other columns, use" in done.stderr
+    plain = write_rows(tmp_path / "plain.jsonl", [{"question": "q", "prediction": "Oslo", "ground_truth": "Bergen"}])
+    assert "columns:" not in command("score", plain, stub=stub(sent)).stderr
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])

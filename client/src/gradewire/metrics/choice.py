@@ -1,5 +1,6 @@
 """Parse the metrics that a caller names, fill in the call's defaults, and label the results."""
 
+import difflib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -52,7 +53,9 @@ def _parse(line: str, kinds: Mapping[str, type[Metric]], what: str) -> Metric:
         if name in COMPARISON_TYPES:
             raise InvalidRequest(f"{line!r} compares two answers: use Client.compare(pairs, by=…)")
         place = "" if line == name else f"{line!r}: "
-        raise InvalidRequest(f"{place}unknown {what} {name!r}: use one of {', '.join(kinds)}")
+        near = difflib.get_close_matches(name, kinds, n=1)
+        meant = f"did you mean {near[0]}? Otherwise " if near else ""
+        raise InvalidRequest(f"{place}unknown {what} {name!r}: {meant}use one of {', '.join(kinds)}")
     arguments: dict[str, Any] = {}
     if match["preset"] is not None:
         if "preset" not in wire_parameters(name):

@@ -194,7 +194,13 @@ def model_tables(tables: Sequence[SystemTable], people: People) -> Iterator[Tabl
             # If the metric scored all rows, the first line already shows the annotators' means.
             if line.failed:
                 rows.append([f"{people.name}, rows of {line.metric}", *_ranked(line.people)])
-        yield Table(f"Mean score by model{of} (rank)", ["", *table.models], rows)
+        title = f"Mean score by model{of} (rank)"
+        if table.common_questions < table.questions:
+            title += (
+                f"; the models answered different questions (all of them {table.common_questions} of "
+                f"{table.questions}), so ranks may not compare"
+            )
+        yield Table(title, ["", *table.models], rows)
     if len(tables) and len(tables[-1].models) >= LEAST_MODELS:
         several = len(tables) > 1
         fewest, most = (how(len(table.models) for table in tables) for how in (min, max))

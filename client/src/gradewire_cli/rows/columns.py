@@ -266,6 +266,14 @@ def _is_unreadable(name: str, value: Any, reads: Callable[[str, Any], object]) -
     return False
 
 
+def shared_name_notes(options: RowOptions) -> Iterator[str]:
+    """Yield a note that says which field a column has whose name could mean the references or the prediction."""
+    read = {field: options.found[field][0] for field in CHOSEN_FIELDS if options.found.get(field)}
+    if any(spelled(column) in map(spelled, SHARED_NAMES) for column in read.values()):
+        said = ", ".join(f"{field} from {printable(column)}" for field, column in read.items())
+        yield f"columns: {said}. To read other columns, use --map FIELD=COLUMN"
+
+
 def question_notes(options: RowOptions, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a note if no column contains the question, but another column may."""
     if not set(options.names("question")).isdisjoint(options.present):

@@ -31,6 +31,7 @@ from gradewire_cli.rows.columns import (
     check_texts,
     question_notes,
     refusal,
+    shared_name_notes,
 )
 from gradewire_cli.rows.formats import Record, printable
 
@@ -89,11 +90,19 @@ class Row:
     question_id: str = ""
     has_id: bool = False
     is_unreadable: bool = False
+    values: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def key(self) -> tuple[int, str]:
         """The row's index and its content's digest, which identify an earlier result."""
         return self.index, self.digest + self.picture_digest
+
+    def is_source_of(self, output: Mapping[str, Any]) -> bool:
+        """Return True if an output row was made from this row, whatever columns it kept."""
+        if output["digest"] == self.digest:
+            return True
+        kept = {name: value for name, value in output.get("input", {}).items() if name not in self.kept_columns}
+        return bool(kept) and output["digest"] == _digest([self.id, self.values, {**kept, **self.kept_columns}])
 
 
 def is_wanted(fields: Mapping[str, Any], where: Mapping[str, Container[str]]) -> bool:
@@ -169,6 +178,7 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
         item=None if problem else {"id": identifier, **values},
         problem=problem,
         digest=_digest([identifier, values, kept] if kept else [identifier, values]),
+        values=values,
         kept_columns=kept,
         grouping=_grouping(fields, options),
         file=record.file,
@@ -341,7 +351,12 @@ def open_rows(
     check_texts(path, wanted, options, lambda name, value: _value_of(name, "", value, reading))
     _check_labels(path, [record for record in peeked if record.fields in wanted], options, reading)
     notes = CellNotes(lists, texts, reading)
-    first = [*_nothing_readable(peeked, readable, hint), *question_notes(options, wanted), *notes.on(wanted)]
+    first = [
+        *_nothing_readable(peeked, readable, hint),
+        *shared_name_notes(options),
+        *question_notes(options, wanted),
+        *notes.on(wanted),
+    ]
     watched = notes.watched(remaining, lambda fields: is_wanted(fields, options.where))
     rows = read_rows(itertools.chain(peeked, watched), layouts, reading)
     synthetic = [bool(value_of(fields, options.names("synthetic_answers"))) for fields in wanted]

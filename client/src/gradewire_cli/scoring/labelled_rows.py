@@ -350,7 +350,7 @@ def _joined(rows: Iterator[Row], path: Path) -> Iterator[tuple[Row, dict[str, An
             _, output = next(results, (0, {"index": math.inf}))
         if output["index"] != row.index:
             raise InputError(f"{path} has no scores for {row.position}. Complete it with gradewire score --resume")
-        if output["digest"] != row.digest:
+        if not row.is_source_of(output):
             raise InputError(f"{path} was made from a different row at {row.position}. Score the file again")
         labels = labels or list(output["scores"])
         if list(output["scores"]) != labels:
