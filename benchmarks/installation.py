@@ -17,7 +17,7 @@ import tempfile
 import time
 import tomllib
 import venv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -151,7 +151,7 @@ def table(measured: Iterable[Installation]) -> str:
         "pip",
         "resolve, s",
         "of it CPU, s",
-        "releases tried without success",
+        "others tried",
         "install, s",
         "MB",
         "packages",
@@ -174,7 +174,7 @@ def table(measured: Iterable[Installation]) -> str:
     return "\n".join(lines)
 
 
-def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--extras", nargs="+", metavar="EXTRA", default=extras(), help="measure these; none: the client"
@@ -183,12 +183,12 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--resolve-only", nargs="*", metavar="EXTRA", default=TOO_LARGE, help="do not install these")
     parser.add_argument("--constraint", action="append", default=[], help="hold a package, such as torch==2.13.0")
     parser.add_argument("--write", action="store_true", help=f"write the table into {PAGE.relative_to(ROOT)}")
-    return parser.parse_args(given)
+    return parser.parse_args()
 
 
-def main(given: Sequence[str] | None = None) -> None:
+def main() -> None:
     """Measure every extra, and print a line for each and then the table."""
-    options = _arguments(given)
+    options = _arguments()
     measured = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 _QUIET_S: Final = 0.2
 """Seconds without a new call after which all callers have probably noticed that the server is stopping."""
-_NO_CALLERS_S: Final = 0.5
+_NO_CALLERS_S: Final = 0.3
 """Seconds without a call after which an unset drain_s ends, because nobody seems to use the server."""
 _MAX_QUIET_WAIT_S: Final = 3.0
 _REMAINING_CALLS_S: Final = 0.5
