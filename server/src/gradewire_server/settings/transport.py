@@ -143,9 +143,9 @@ class RewardsConfig:
 
     Set it to use a different metric or prompt."""
     max_answer_characters: Annotated[OptionalCount, Setting("rewards_max_answer_characters")] = 1500
-    """Give 0 to a longer answer, unless it is at most four times as long as the longest reference.
+    """Give 0 to an answer with more characters, unless a reference is long.
 
-    Lower it if right answers are short. Empty means no limit. The final answer counts, not the reasoning before it."""
+    Lower it if right answers are short. Empty means no limit. Four times the longest reference is always allowed."""
     reference_column: Annotated[str, Setting("rewards_reference_column")] = ""
     """Field of the right answers in posts from NeMo Gym. If empty, a field with a usual name.
 
