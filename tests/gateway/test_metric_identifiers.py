@@ -84,7 +84,7 @@ def test_the_set_of_an_identifier_is_that_of_the_call(own: dict[str, str]) -> No
             ["smyle"],
             {},
             "metrics[0]",
-            "unknown metric 'smyle': did you mean smile? Otherwise use",
+            "unknown metric 'smyle': use one of correctness, smile",
         ),
         ([{"smile": {}}, "smile?weight=1"], {}, "metrics[1]", "smile has no parameter 'weight'"),
         (["smile:quick"], {}, "metrics[0]", "smile has no preset 'quick': use one of v1, fast"),

@@ -18,16 +18,23 @@ _LEAST_SCORES: Final = 3
 
 
 def mean_interval(scores: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
-    """Return the mean's 95 % interval by Student's t, or (None, None) with fewer than three scores.
+    """Return the mean's 95 % interval by Student's t, or (None, None) with fewer than three scores or equal scores.
 
-    Scores count as independent. If several items share a question, the true interval is wider.
+    If all scores are 0 or 1, the interval is that of a share. If all lie in [0, 1], so does the interval. Scores count
+    as independent. If several items share a question, the true interval is wider.
     """
     if len(scores) < _LEAST_SCORES:
+        return None, None
+    least, most = min(scores), max(scores)
+    if {least, most} <= {0, 1} and all(score in {0, 1} for score in scores):
+        return share_interval(sum(score == 1 for score in scores), len(scores))
+    if least == most:
         return None, None
     freedom = len(scores) - 1
     quantile = sum(term / freedom**power for power, term in enumerate(_T_TERMS))
     center, half = fmean(scores), quantile * stdev(scores) / math.sqrt(len(scores))
-    return center - half, center + half
+    low, high = center - half, center + half
+    return (max(0.0, low), min(1.0, high)) if 0 <= least <= most <= 1 else (low, high)
 
 
 def share_interval(right: int, verdicts: int) -> tuple[float, float] | tuple[None, None]:

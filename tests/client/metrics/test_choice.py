@@ -94,6 +94,7 @@ def test_nan_is_left_to_the_server() -> None:
     ("line", "part"),
     [
         ("", "is not a metric"),
+        ("lavee", "judge_verdict, auto. Did you mean lave?"),
         ("cosine?model=a", "'cosine?model=a': unknown metric 'cosine': use one of correctness, smile, sbert"),
         ("smile:quick", "no preset 'quick': use one of v1"),
         ("sbert:v1", "has no presets"),

@@ -14,6 +14,8 @@ from gradewire.rewards.framework_settings import reference_name
         ("prompt ground_truth answer", "ground_truth"),
         ("input expected_output label", "expected_output"),
         ("references answer solution", "references"),
+        ("Question Answer", "Answer"),
+        ("prompt Gold-Answer Answer", "Gold-Answer"),
     ],
 )
 def test_a_usual_name_is_found(columns: str, found: str) -> None:

@@ -1,6 +1,7 @@
 """Rewards from a real server: values, statuses, policies, and where a scorer can be used."""
 
 import asyncio
+import math
 import multiprocessing
 import pickle
 import threading
@@ -73,10 +74,39 @@ def test_a_completion_that_is_none_is_a_failure_with_a_reason(small_server: Smal
         scorer.score(samples)
 
 
-def test_a_call_of_a_tool_is_an_empty_answer_and_no_failure(small_server: SmallServer) -> None:
+def test_a_call_of_a_tool_is_an_empty_answer_and_a_chat_without_output_a_failure(small_server: SmallServer) -> None:
+    calls = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
+    chats: list[Any] = [[calls], [{"role": "assistant", "content": None}], []]
     with RewardScorer(small_server.address, "exact_match") as scorer:
-        (reward,) = scorer.score([RewardSample([{"role": "assistant", "content": None}], ["a cat"])])
-    assert reward.status is Status.EMPTY_PREDICTION
+        tool, none, nothing = scorer.score([RewardSample(chat, ["a cat"]) for chat in chats])
+    assert tool.status is Status.EMPTY_PREDICTION
+    assert (none.status, "the last message's content is None" in none.reason) == (Status.INVALID_INPUT, True)
+    assert (nothing.status, "a chat without messages" in nothing.reason) == (Status.INVALID_INPUT, True)
+
+
+@pytest.mark.parametrize(
+    ("reference", "sent"),
+    [
+        ("48/2 = <<48/2=24>>24 clips in May.\n48+24 = 72\n#### 72", "72"),
+        (r"We have $x = 5$, so the answer is $\boxed{5}$.", "5"),
+        (r"\boxed{Paris}", "Paris"),
+        ("Paris", "Paris"),
+        ("a C# ### heading", "a C# ### heading"),
+    ],
+)
+def test_of_a_worked_solution_the_final_answer_is_the_reference(
+    small_server: SmallServer, reference: str, sent: str
+) -> None:
+    transport = HoldingTransport(GrpcTransport(Endpoint(small_server.address)), lambda _: False, 0)
+    with RewardScorer(transport, "exact_match") as scorer:
+        scorer.score_one(RewardSample("x", [reference]))
+    assert [list(item.references) for item in transport.items] == [[sent]]
+
+
+def test_a_reference_that_is_no_text_fails_alone(small_server: SmallServer) -> None:
+    with RewardScorer(small_server.address, "exact_match") as scorer:
+        bad, right = scorer.score([RewardSample("a", [math.nan]), RIGHT])  # type: ignore[list-item]
+    assert (bad.status, right.value) == (Status.INVALID_INPUT, 1.0)
 
 
 def test_a_long_answer_gets_nothing_and_is_not_sent(small_server: SmallServer) -> None:
@@ -331,6 +361,9 @@ def test_settings_that_cannot_be_read_are_told(monkeypatch: pytest.MonkeyPatch, 
         (["a", 2, None], ("a", "2")),
         ({"target": ["x"], "style": "rule"}, ("x",)),
         ({"style": "rule"}, ()),
+        (math.nan, ()),
+        (True, ()),
+        ([1.5, math.nan, "x"], ("1.5", "x")),
         ([["x", "y"], {"answer": 2}, {"style": "rule"}], ("x", "y", "2")),
         (None, ()),
     ],

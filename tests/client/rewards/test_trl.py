@@ -70,6 +70,10 @@ def test_the_metric_is_given_question_and_references(small_server: SmallServer) 
 def test_columns_can_be_named_and_missing_ones_are(small_server: SmallServer) -> None:
     with RewardScorer(small_server.address) as scorer:
         function = TrlReward(scorer, references="gold", question="asked", name="right")
+        with pytest.raises(InvalidRequest, match="question: there is no column topic; the columns are: "):
+            TrlReward(scorer, question="topic")(**BATCH)
+        with pytest.raises(InvalidRequest, match="3 completions, 2 references and 3 questions"):
+            TrlReward(scorer)(**{**BATCH, "answer": ["a", "b"]})
         with pytest.raises(InvalidRequest, match="no column gold; the columns are: answer"):
             function(prompts=["p"], completions=["a"], answer=["a"])
         assert function(prompts=["p"], completions=["a"], gold=["a"], asked=["q"]) == [1.0]

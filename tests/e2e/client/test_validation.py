@@ -91,7 +91,7 @@ def test_the_rows_of_two_checkpoints_are_compared_as_outputs_of_score(server: Se
         for step, items in answers.items():
             validation.submit(step, items)
         assert validation.wait(60)
-    files = [kept / f"validation/step_{step}.jsonl" for step in answers]
+    files = [kept / f"{validation.run}/validation/step_{step}.jsonl" for step in answers]
     written = tmp_path / "answers.jsonl"
     written.write_text("".join(json.dumps(row) + "\n" for row in answers[200]))
     gradewire("score", written, "--server", server.address, "--metrics", METRICS, "--out", tmp_path / "scores.jsonl")

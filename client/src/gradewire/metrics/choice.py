@@ -54,8 +54,8 @@ def _parse(line: str, kinds: Mapping[str, type[Metric]], what: str) -> Metric:
             raise InvalidRequest(f"{line!r} compares two answers: use Client.compare(pairs, by=…)")
         place = "" if line == name else f"{line!r}: "
         near = difflib.get_close_matches(name, kinds, n=1)
-        meant = f"did you mean {near[0]}? Otherwise " if near else ""
-        raise InvalidRequest(f"{place}unknown {what} {name!r}: {meant}use one of {', '.join(kinds)}")
+        meant = f". Did you mean {near[0]}?" if near else ""
+        raise InvalidRequest(f"{place}unknown {what} {name!r}: use one of {', '.join(kinds)}{meant}")
     arguments: dict[str, Any] = {}
     if match["preset"] is not None:
         if "preset" not in wire_parameters(name):

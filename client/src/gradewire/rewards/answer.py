@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias, get_args
 
 from gradewire.errors import InvalidRequest
@@ -18,6 +19,7 @@ __all__ = [
     "Extraction",
     "Extractor",
     "after_thinking",
+    "bare_reference",
     "check_extraction",
     "completion_in",
     "extract_answer",
@@ -42,6 +44,7 @@ _PHRASE = re.compile(
     r"\b(?:final |correct )?answer[*_]{0,3} ?(?:is ?:?|:|=) ?[*_]{0,3}|答案[*_]{0,3}[是为:\uff1a][:\uff1a]?|^#### ?",
     re.IGNORECASE | re.MULTILINE,
 )
+_FOUR_HASHES = re.compile(r"^#### ?\S", re.MULTILINE)
 _BLANKS = re.compile(r"[ \t\u00a0]+")
 _CLOSING_WORDS = "i hope it is correct"
 
@@ -242,6 +245,16 @@ def extract_answer(completion: Completion, extraction: Extraction | Extractor = 
         found = extraction(spoken).strip()
         return Answer(found, "whole") if found else Answer("", "nothing", "the extraction function found no answer")
     return _only(spoken, extraction)
+
+
+@lru_cache(maxsize=4096)
+def bare_reference(reference: str) -> str:
+    r"""Return the final answer of a worked solution that marks one, such as "… #### 72" or `… \boxed{72}`.
+
+    Other references are returned unchanged. Data sets such as GSM8K and MATH hold whole solutions.
+    """
+    marked = "\\boxed" in reference or "\\fbox" in reference or _FOUR_HASHES.search(reference) is not None
+    return extract_answer(reference).text or reference if marked else reference
 
 
 def check_extraction(extraction: object) -> None:

@@ -7,6 +7,7 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
+from gradewire._columns import similar_columns
 from gradewire.errors import InvalidRequest
 from gradewire.rewards.answer import last_question
 from gradewire.rewards.failure_notices import REFERENCE_NAMES, SURE_REFERENCE_NAMES
@@ -24,14 +25,14 @@ def reference_name(columns: Mapping[str, Any], chosen: str = "") -> str:
         InvalidRequest: The chosen column does not exist, no column has a usual name, or several could be meant.
     """
     names = REFERENCE_NAMES if not chosen else (chosen,)
-    found = [name for name in names if name in columns]
+    found = similar_columns(names, columns) if not chosen else [name for name in names if name in columns]
     if not found:
         there = ", ".join(sorted(map(str, columns))) or "none"
         raise InvalidRequest(
             f"references: there is no column {' or '.join(names)}; the columns are: {there}. Name the column "
             f"{_HOW_TO_NAME}"
         )
-    best = [name for name in found if name in SURE_REFERENCE_NAMES] or found
+    best = [name for name in found if name in similar_columns(SURE_REFERENCE_NAMES, columns)] or found
     if len(best) > 1:
         raise InvalidRequest(
             f"references: the columns {' and '.join(best)} could both hold the right answers: name one {_HOW_TO_NAME}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Literal, TypeAlias, get_args
 
+from gradewire._rows import is_missing
 from gradewire.errors import GradewireError, InvalidRequest
 from gradewire.options import check_most
 from gradewire.results import Status
@@ -107,13 +108,13 @@ def as_references(value: Any) -> tuple[str, ...]:
     """Return a sample's right answers as strings.
 
     The value may be a string, a number, a list of strings or numbers, or a mapping with such a value under `target`,
-    `answer`, `ground_truth` or `value`. For None and empty lists, the result is empty, and the sample gets the status
-    INVALID_INPUT.
+    `answer`, `ground_truth` or `value`. For None, NaN, True, False and empty lists, the result is empty, and the sample
+    gets the status INVALID_INPUT.
     """
     if isinstance(value, dict):
         names = ("target", "answer", "ground_truth", "value")
         return as_references(next((value[name] for name in names if name in value), None))
-    if value is None:
+    if is_missing(value) or isinstance(value, bool):
         return ()
     if hasattr(value, "tolist"):  # an array or a scalar of NumPy or torch
         return as_references(value.tolist())

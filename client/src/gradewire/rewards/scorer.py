@@ -18,7 +18,7 @@ from gradewire.metrics import Preset, Synthetic
 from gradewire.metrics.choice import MetricChoice, MetricDefaults, MetricsLike
 from gradewire.options import CallOptions, check_deadline, check_most, check_names
 from gradewire.results import ItemScores, MetricScore, ScoreWarning, Status
-from gradewire.rewards.answer import Answer, Extraction, Extractor, check_extraction, extract_answer
+from gradewire.rewards.answer import Answer, Extraction, Extractor, bare_reference, check_extraction, extract_answer
 from gradewire.rewards.failure_notices import RewardNotices
 from gradewire.rewards.gathering import Gatherer, Gathering
 from gradewire.rewards.reward import FailureHandling, FailureWindow, Reward, RewardSample
@@ -67,7 +67,8 @@ class RewardSettings:
         """Return the maximum length of an answer to a question with these references."""
         if self.max_answer_characters is None:
             return inf
-        return max(self.max_answer_characters, _TIMES_REFERENCE * max(map(len, references), default=0))
+        longest = max((len(str(each)) for each in references), default=0)
+        return max(self.max_answer_characters, _TIMES_REFERENCE * longest)
 
 
 DEADLINE_S = 60.0
@@ -358,9 +359,14 @@ def _problem(completion: object) -> str:
     """Return the reason why a completion is no model output; "" if it is one."""
     if completion is None:
         return "the completion is None: the framework passed no output, so generation may have failed"
-    if isinstance(completion, str) or (
-        isinstance(completion, Sequence) and all(isinstance(message, Mapping) for message in completion)
-    ):
+    if isinstance(completion, str):
+        return ""
+    if isinstance(completion, Sequence) and all(isinstance(message, Mapping) for message in completion):
+        if not completion:
+            return "the completion is a chat without messages: the framework passed no output"
+        last = completion[-1]
+        if "content" in last and last["content"] is None and not last.get("tool_calls"):
+            return "the last message's content is None: the framework passed no output, so generation may have failed"
         return ""
     return f"the completion is a {type(completion).__name__}: pass a string, or a list of messages"
 
@@ -370,4 +376,6 @@ def _is_uncertain(score: MetricScore) -> bool:
 
 
 def _item(sample: RewardSample, answer: Answer) -> Item:
-    return Item(references=sample.references, prediction=answer.text, question=sample.question, id=sample.id)
+    given: Sequence[Any] = sample.references  # a caller without types may pass anything, which `encode_item` reports
+    references = [bare_reference(each) if isinstance(each, str) else each for each in given]
+    return Item(references=references, prediction=answer.text, question=sample.question, id=sample.id)

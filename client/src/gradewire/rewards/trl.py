@@ -13,6 +13,7 @@ TRL treats a reward of None as NaN. The sample then does not count in its group'
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gradewire.errors import InvalidRequest
 from gradewire.rewards.answer import Completion
 from gradewire.rewards.framework_settings import question_in, reference_name
 from gradewire.rewards.reward import Reward, RewardSample, as_references, is_failure
@@ -50,7 +51,15 @@ class _Columns:
         self, prompts: Sequence[Completion], completions: Sequence[Completion], columns: Mapping[str, Sequence[Any]]
     ) -> list[RewardSample]:
         references = columns[reference_name(columns, self._references or self._scorer.reference_column)]
+        if self._question is not None and self._question not in columns:
+            there = ", ".join(columns)
+            raise InvalidRequest(f"question: there is no column {self._question}; the columns are: {there}")
         questions = [question_in(prompt) for prompt in prompts] if self._question is None else columns[self._question]
+        if not len(completions) == len(references) == len(questions):
+            raise InvalidRequest(
+                f"{len(completions)} completions, {len(references)} references and {len(questions)} questions: pass "
+                "one of each for a sample"
+            )
         return [
             RewardSample(completion, as_references(right), str(question), columns=tuple(columns))
             for completion, right, question in zip(completions, references, questions, strict=True)

@@ -136,6 +136,13 @@ def test_runs_in_one_file_are_never_mixed(tmp_path: Path) -> None:
     assert read_steps(tmp_path / "empty.csv") == []
 
 
+def test_a_step_that_a_resumed_run_submits_again_is_read_once(tmp_path: Path) -> None:
+    path = write_runs(tmp_path / "a.csv", ("a", 1, 1e9), ("a", 2, 1e9 + 1), ("a", 2, 1e9 + 9), ("a", 3, 1e9 + 10))
+    assert [(row["step"], row["submitted_utc"][14:19]) for row in read_steps(path)] == [
+        *(("1", "46:40"), ("2", "46:49"), ("3", "46:50")),
+    ]
+
+
 @pytest.mark.parametrize("use", [CsvSink, read_steps])
 def test_a_file_without_runs_is_refused_with_the_reason(tmp_path: Path, use: Any) -> None:
     path = tmp_path / "scores.csv"

@@ -250,13 +250,13 @@ def test_each_step_s_rows_are_kept_under_its_name(
     small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     bad = {"references": ["a"], "prediction": object(), "id": "bad"}
-    scorer = make_scorer(small_server.address, "exact_match,rouge_l", rows_directory=tmp_path / "rows")
+    scorer = make_scorer(small_server.address, "exact_match,rouge_l", rows_directory=tmp_path / "rows", run="a:1")
     for name in ("validation", "a/b", ".."):
         scorer.submit(7, [bad, *rows], name=name)
     assert scorer.wait(30)
     files = sorted(str(path.relative_to(tmp_path / "rows")) for path in (tmp_path / "rows").rglob("*.*"))
-    assert files == ["%2E%2E/step_7.jsonl", "a%2Fb/step_7.jsonl", "validation/step_7.jsonl"]
-    kept = [json.loads(line) for line in (tmp_path / "rows/validation/step_7.jsonl").read_text().splitlines()]
+    assert files == [f"a%3A1/{name}/step_7.jsonl" for name in ("%2E%2E", "a%2Fb", "validation")]
+    kept = [json.loads(line) for line in (tmp_path / "rows/a%3A1/validation/step_7.jsonl").read_text().splitlines()]
     assert [row["id"] for row in kept] == ["bad", "1", "2", "3"]
     assert [row["scores"]["exact_match"]["score"] for row in kept] == [None, 1.0, 1.0, 0.0]
     assert [row.get("input") for row in kept][1:] == rows
@@ -276,11 +276,11 @@ def test_a_folder_that_cannot_be_written_loses_no_scores(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     (tmp_path / "rows").write_text("a file")
-    scorer = make_scorer(small_server.address, rows_directory=tmp_path / "rows")
+    scorer = make_scorer(small_server.address, rows_directory=tmp_path / "rows", run="a")
     scorer.submit(7, rows)
     assert scorer.wait(30)
     assert scorer.results()[0].state is StepState.SCORED
-    assert f"step 7 of validation is scored, but {tmp_path / 'rows/validation/step_7.jsonl'} cannot be" in caplog.text
+    assert f"step 7 of validation is scored, but {tmp_path / 'rows/a/validation/step_7.jsonl'} cannot be" in caplog.text
 
 
 def test_a_step_that_fails_as_a_whole_is_warned_of_once_with_the_names_that_are_read(

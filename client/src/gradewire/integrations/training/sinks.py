@@ -92,6 +92,8 @@ class CsvSink:
 def read_steps(path: str | os.PathLike[str], run: str | None = None) -> list[dict[str, str]]:
     """Return the rows of one run in a file of `CsvSink`, in the order of the file.
 
+    If a run was resumed and submitted a step again, only the latest submission's rows are returned.
+
     Args:
         path: The file's path.
         run: The run's name; None means the run that submitted its last step latest.
@@ -114,7 +116,9 @@ def read_steps(path: str | os.PathLike[str], run: str | None = None) -> list[dic
     if rows and not found:
         runs = ", ".join(dict.fromkeys(row["run"] for row in rows))
         raise InvalidRequest(f"run={run!r}: '{path}' has no such run. Choose one of {runs}")
-    return found
+    by_time = sorted(found, key=itemgetter("submitted_utc"))
+    latest = {(row["name"], row["step"]): row["submitted_utc"] for row in by_time}
+    return [row for row in found if row["submitted_utc"] == latest[row["name"], row["step"]]]
 
 
 def _other_columns(header: bytes) -> str:

@@ -146,7 +146,7 @@ class Worker:
     def _write_rows(self, header: StepHeader, rows: Sequence[Any], report: ScoreReport) -> None:
         if self._rows_directory is None:
             return
-        path = step_path(self._rows_directory, header.step, header.name)
+        path = step_path(self._rows_directory, header)
         partial = path.with_suffix(".partial")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -179,10 +179,14 @@ class Worker:
             )
 
 
-def step_path(directory: Path, step: int, name: str) -> Path:
-    """Return the file of a step's row scores, DIRECTORY/NAME/step_STEP.jsonl. Other characters in NAME are quoted."""
-    folder = quote(name, safe=" ")
-    return directory / (folder.replace(".", "%2E") if set(folder) == {"."} else folder) / f"step_{step}.jsonl"
+def step_path(directory: Path, header: StepHeader) -> Path:
+    """Return the file of a step's row scores, DIRECTORY/RUN/NAME/step_STEP.jsonl.
+
+    Characters of RUN and NAME that would be more than a folder's name are quoted. A step without a run has no RUN.
+    """
+    folders = [quote(each, safe=" ") for each in (header.run, header.name) if each]
+    plain = [folder.replace(".", "%2E") if set(folder) == {"."} else folder for folder in folders]
+    return directory.joinpath(*plain, f"step_{header.step}.jsonl")
 
 
 def _missing(report: ScoreReport) -> str:
@@ -209,7 +213,7 @@ class ValidationScorer:
         directory: The spool's directory, which is created if it does not exist. Only one scorer at a time may use it.
         limits: Limits on the steps that wait in the directory; None means `SpoolLimits()`.
         rows_directory: A folder for each step's row scores, as `gradewire compare` reads them:
-            ROWS_DIRECTORY/NAME/step_STEP.jsonl. None means that only means are kept.
+            ROWS_DIRECTORY/RUN/NAME/step_STEP.jsonl. None means that only means are kept.
         sinks: Receivers of the scores, such as `CsvSink`; see `gradewire.integrations.training.sinks`.
         callback: A function to call with each finished step, on a separate thread; its exceptions are logged.
         run: The name of the training run, which every score carries; None means a new name. Pass the same name to
