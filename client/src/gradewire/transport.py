@@ -46,7 +46,7 @@ class Endpoint:
         connections: Maximum number of connections; 0 means enough to reach every server process.
 
     Raises:
-        InvalidRequest: An argument has a wrong type, or the token has characters that a header cannot contain. gRPC
+        InvalidRequest: An argument has a wrong type, the address has a scheme of HTTP, or the token has characters that a header cannot contain. gRPC
             would report such errors only at the first call, or never.
     """
 
@@ -65,6 +65,13 @@ class Endpoint:
         for name, value, kind, hint in wanted:
             if not isinstance(value, kind):
                 raise InvalidRequest(f"{name} is a {type(value).__name__}: give {hint}")
+        scheme, separator, rest = self.address.partition("://")
+        if separator and scheme.casefold() in {"http", "https", "grpc", "grpcs"}:
+            hint = ", and tls=gradewire.Tls() for TLS" if scheme.casefold() in {"https", "grpcs"} else ""
+            raise InvalidRequest(
+                f"address={self.address!r} has a scheme: give HOST:PORT of the server's gRPC port, such as "
+                f"{rest.partition('/')[0]!r}{hint}"
+            )
         if self.connections < 0:
             raise InvalidRequest(f"connections is {self.connections}: give 0 or more")
         token = self.token or ""

@@ -247,6 +247,15 @@ def test_outputs_of_other_metrics_share_none(command: Command, score: Score) -> 
     assert (done.exit_code, "the outputs share no metric (smile; bleu)" in done.stderr) == (2, True)
 
 
+def test_of_outputs_only_the_named_metrics_are_compared(command: Command, score: Score) -> None:
+    base, new = (score(name, letters(10), "--metrics", "smile,bleu") for name in ("base", "new"))
+    found = compared(command, base, new, "--metrics", "bleu")
+    assert list(found["comparisons"]["new"]["metrics"]) == ["bleu"]
+    done = command("compare", base, new, "--metrics", "bleu,rouge_l")
+    assert done.exit_code == 2
+    assert "--metrics: the outputs have no rouge_l, but smile, bleu. Score the answers with these" in done.stderr
+
+
 def test_manifests_beside_the_outputs_say_how_the_runs_differ(command: Command, score: Score, tmp_path: Path) -> None:
     base, new = (score(name, letters(10, 20)) for name in ("base", "new"))
     own = read_manifest(manifest_path(new))

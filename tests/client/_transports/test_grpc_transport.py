@@ -162,3 +162,20 @@ def test_a_refusal_of_a_process_that_stops_ends_its_connection_too(small_server:
     with Client(small_server.address) as client:
         client.score([RIGHT])
         assert len(set(script.peers)) == 2
+
+
+@pytest.mark.parametrize(
+    ("address", "hint"),
+    [
+        ("http://127.0.0.1:8080", "such as '127.0.0.1:8080'$"),
+        ("https://scores.example/v1", r"such as 'scores\.example', and tls=gradewire\.Tls\(\) for TLS$"),
+    ],
+)
+def test_an_address_with_a_scheme_of_http_is_refused_at_once(address: str, hint: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"has a scheme: give HOST:PORT of the server's gRPC port, {hint}"):
+        Endpoint(address)
+
+
+@pytest.mark.parametrize("address", ["dns:///scores.example:50051", "unix:///run/scores", "[::1]:50051"])
+def test_names_that_grpc_resolves_are_addresses(address: str) -> None:
+    assert Endpoint(address).address == address

@@ -135,6 +135,8 @@ def compare_command(ctx: click.Context, /, **options: Any) -> None:
             f"--by {options['by']}: a judge must read the answers. Name files with answers instead of outputs of "
             "gradewire score"
         )
+    with one_line_errors():
+        only = choose_metrics(str(metrics.metrics), MetricDefaults()).labels if stored and named_metrics else ()
     job = CompareJob(
         options=options,
         source=source,
@@ -142,6 +144,7 @@ def compare_command(ctx: click.Context, /, **options: Any) -> None:
         metrics=metrics,
         connection=connection_of(options),
         comparison=comparison,
+        only_labels=only,
         drawing=Drawing(**{name: options[name] for name in ("tie_margin", "resamples", "seed", "changed")}),
     )
     with exit_on_interrupt(lambda: resume_hint(options["out"])), one_line_errors():

@@ -65,6 +65,7 @@ class CompareJob:
     Attributes:
         stored: True if the files are outputs of `gradewire score`, False if they contain answers to score.
         comparison: The judge's comparison that --by names, or None if --by names a metric.
+        only_labels: Metrics to compare of outputs; empty for all.
         journal: The file of pairs during the run, or None without --out.
     """
 
@@ -75,6 +76,7 @@ class CompareJob:
     connection: ConnectionOptions
     comparison: Compare | None
     drawing: Drawing
+    only_labels: Sequence[str] = ()
     journal: Journal | None = field(default=None, init=False)
 
     def run(self, transport: Transport | None) -> CompareResult:
@@ -88,6 +90,8 @@ class CompareJob:
     def _run(self, transport: Transport | None) -> CompareResult:
         if self.stored:
             collected = read_outputs(self.source)
+            if self.only_labels:
+                collected.keep_only(self.only_labels)
         else:
             opened = self.source.open()
             tell(opened.notes)

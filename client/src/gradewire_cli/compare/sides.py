@@ -39,6 +39,28 @@ class Collected:
         """Return a row with its results."""
         return Answer(row, self.results.get(row.index, {}))
 
+    def keep_only(self, labels: Sequence[str]) -> None:
+        """Drop the results of other metrics.
+
+        Raises:
+            InputError: No row has results of one of the metrics.
+        """
+        there = list(dict.fromkeys(label for results in self.results.values() for label in results))
+        if missing := [label for label in labels if label not in there]:
+            shown = ", ".join(there) or "nothing"
+            raise InputError(
+                f"--metrics: the outputs have no {' or '.join(missing)}, but {shown}. Score the answers with these "
+                "metrics, or leave --metrics out"
+            )
+        self.results = {
+            index: {label: result for label, result in results.items() if label in labels}
+            for index, results in self.results.items()
+        }
+        self.lines = {
+            file: {label: line for label, line in lines.items() if label in labels}
+            for file, lines in self.lines.items()
+        }
+
     def lines_of(self, row: Row) -> Mapping[str, str]:
         """Return a map from the labels of a row's scores to the metric identifiers."""
         return self.lines.get(row.file, self.lines.get("", {}))

@@ -293,6 +293,9 @@ def test_a_step_that_fails_as_a_whole_is_warned_of_once_with_the_names_that_are_
         scorer.submit(step, rows, "right")
     assert scorer.wait(30)
     scorer.close()
+    failed, right = (next(each for each in scorer.results() if each.name == name) for name in ("validation", "right"))
+    assert failed.problem.startswith("exact_match: INVALID_INPUT: items[0].references is ")
+    assert right.problem == ""
     warnings_ = [record.getMessage() for record in caplog.records if "failed for" in record.getMessage()]
     assert len(warnings_) == 1
     assert warnings_[0].startswith(

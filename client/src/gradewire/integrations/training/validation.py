@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn, Self, Unpack
 from urllib.parse import quote
 
 from gradewire._calls.submit import READ_NAMES
-from gradewire._common_failures import FailureNotices, item_fields, outcomes_of
+from gradewire._common_failures import FailureNotices, common_failure, item_fields, outcomes_of
 from gradewire.api import Client
 from gradewire.errors import GradewireError, InvalidRequest, TransportError
 from gradewire.integrations.training.sinks import Sink
@@ -138,9 +138,12 @@ class Worker:
         del self._partly[step.sequence]
         if self._steps.scored(step):
             self._write_rows(step.header, rows, report)
-            scores = replace(step.finished(StepState.SCORED, "", time.time()), metrics=step_metrics(report))
-            self._deliveries.add(scores, lambda: self._steps.delivered(step, scores))
             outcomes = outcomes_of([item.scores for item in report])
+            failures = {label: common_failure(each) for label, each in outcomes.items()}
+            common = [f"{label}: {failure[0]}: {failure[1]}" for label, failure in failures.items() if failure]
+            problem = "; ".join(common) if len(common) == len(failures) else ""
+            scores = replace(step.finished(StepState.SCORED, problem, time.time()), metrics=step_metrics(report))
+            self._deliveries.add(scores, lambda: self._steps.delivered(step, scores))
             self._notices.take(f"answers of step {scores.step} ({scores.name})", outcomes, lambda: item_fields(rows))
 
     def _write_rows(self, header: StepHeader, rows: Sequence[Any], report: ScoreReport) -> None:
