@@ -63,3 +63,12 @@ async def test_invented_methods_share_one_limit() -> None:
     log.close()
     assert {line["method"] for line in lines_of(stream)} == {"other"}
     assert len(lines_of(stream)) == 201
+
+
+async def test_a_server_that_is_not_ready_yet_is_no_error() -> None:
+    stream = io.StringIO()
+    log = RequestLog(stream=stream)
+    for status, code in ((200, "ok"), (503, "ok"), (404, "not_found"), (503, "unavailable")):
+        log.add(record(status, code), "GET", 0.001)
+    log.close()
+    assert [line["level"] for line in lines_of(stream)] == ["info", "warning", "warning", "error"]

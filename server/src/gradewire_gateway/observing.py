@@ -72,7 +72,9 @@ class RequestLog:
     def add(self, record: RequestRecord, method: str, duration_s: float) -> None:
         """Log a finished request. Call `add` on the event loop."""
         fine = record.status < 400 and record.code == "ok"
-        level = logging.INFO if fine else logging.ERROR if record.status >= _SERVER_FAULTS else logging.WARNING
+        # A health check that reports a server that is not ready has worked: its code is ok, its status 503.
+        is_fault = record.status >= _SERVER_FAULTS and record.code != "ok"
+        level = logging.INFO if fine else logging.ERROR if is_fault else logging.WARNING
         if level < self._level:
             return
         if self._timer is None:
