@@ -25,6 +25,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "benchmarks/judges/pairs.py": ("--judges", "."),
     "benchmarks/peers/smile_vs_sentence_transformers.py": ("--checkpoint", "."),
     "benchmarks/agreement/bertscore_facts.py": ("nowhere/evouna_dev.jsonl",),
+    "benchmarks/agreement/model_order.py": ("--out", "."),
 }
 READS_ROWS = [
     name

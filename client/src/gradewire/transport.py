@@ -46,8 +46,8 @@ class Endpoint:
         connections: Maximum number of connections; 0 means enough to reach every server process.
 
     Raises:
-        InvalidRequest: An argument has a wrong type, the address has a scheme of HTTP, or the token has characters that a header cannot contain. gRPC
-            would report such errors only at the first call, or never.
+        InvalidRequest: An argument has a wrong type, the address has a scheme of HTTP, or the token has characters that
+            a header cannot contain. gRPC would report such errors only at the first call, or never.
     """
 
     address: str

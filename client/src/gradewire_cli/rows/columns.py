@@ -129,6 +129,10 @@ class Layouts:
 
     def _found(self, layout: Sequence[str]) -> dict[str, tuple[str, ...]]:
         given = self._options.columns
+        # A reader of logs decides itself what the references and the prediction are: its other columns are neither.
+        own = {spelled(each) for name in CHOSEN_FIELDS for each in self._options.usual.get(name, ALIASES[name])}
+        known = {spelled(each) for name in CHOSEN_FIELDS for each in ALIASES[name]} - own
+        layout = [column for column in layout if spelled(column) not in known]
         others = (column for name, column in given.items() if name in CONTENT_FIELDS)
         taken = {part for column in others for part in (column, *column.split(","))}
         chosen = self._chosen(layout, taken)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from gradewire._columns import ALIASES, CONTENT_FIELDS
+from gradewire._columns import ALIASES, CHOSEN_FIELDS, CONTENT_FIELDS
 from gradewire_cli.options.common import Grouping, groupings_of, written_options
 from gradewire_cli.options.help import option, stacked
 from gradewire_cli.problems import InputError, redacted_url
@@ -344,8 +344,10 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
     paths = expanded(options["files"])
     if official:
         paths = official.files_in(paths)
-        # Files may be from different tasks, which have different metrics and may lack references.
-        rows = replace(rows, any_file=len(paths) > 1)
+        # Files may be from different tasks, which have different metrics and may lack references. A log's own columns
+        # stay for --map, but only its reader decides what the references and the prediction are.
+        own = {name: (name,) for name in CHOSEN_FIELDS}
+        rows = replace(rows, any_file=len(paths) > 1, usual={**ALIASES, **own})
     for path in paths:
         format_of(path, reading.format)
     return InputFile(paths, rows, reading, groupings, bool(asked), official)

@@ -136,8 +136,8 @@ class StepScores:
 
 
 def new_run_name() -> str:
-    """Return a name for a training run: the time in UTC, and some random digits."""
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}-{secrets.token_hex(3)}"
+    """Return a name for a training run, which can be a folder's: the time in UTC, and some random digits."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
 
 def latest_run(submitted: Iterable[tuple[str, float]]) -> str:
