@@ -154,7 +154,7 @@ def test_a_run_that_goes_on_under_its_name_keeps_its_steps(
 def test_names_of_runs_differ_and_tell_their_time(make_scorer: ScorerMaker, tmp_path: Path) -> None:
     names = {make_scorer("127.0.0.1:1", directory=tmp_path / str(number)).run for number in range(20)}
     assert len(names) == 20
-    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ-[0-9a-f]{6}", name) for name in names)
+    assert all(re.fullmatch(r"\d{8}T\d{6}Z-[0-9a-f]{6}", name) for name in names)
     with pytest.raises(InvalidRequest, match="run=' ': give the run's name"):
         make_scorer("127.0.0.1:1", run=" ")
 
