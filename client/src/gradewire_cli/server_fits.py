@@ -119,8 +119,8 @@ def level_start(repository: Path | None, name: str, grader: str = "") -> LevelSt
         return LevelStart(read_fit(start, features_of(grader), version=VERSION).identity, json.loads(start), replaced)
 
 
-def stored_fit(repository: Path | None, name: str, grader: str = "") -> tuple[str, dict[str, Any]] | None:
-    """Return the ID and the form of the fit for `correctness` that servers use, or None without a usable fit.
+def stored_fit(repository: Path | None, name: str, grader: str = "") -> tuple[str, dict[str, Any], str] | None:
+    """Return the ID, the form and the origin of the fit for `correctness` that servers use, or None without one.
 
     Raises:
         InvalidRequest: The model is missing or broken.
@@ -132,11 +132,14 @@ def stored_fit(repository: Path | None, name: str, grader: str = "") -> tuple[st
     key = ("correctness", VERSION, (("grader", grader),) if grader else ())
     with invalid_request(ModelError, ValueError):
         model = load_built(_repository(repository), name, graph=False)
-    text = next((each.fit for each in model.calibrations if each.key == key), "")
+    found = next((each for each in model.calibrations if each.key == key and each.fit), None)
     try:
-        return (read_fit(text, features_of(grader), version=VERSION).identity, json.loads(text)) if text else None
+        if found is None:
+            return None
+        identity = read_fit(found.fit, features_of(grader), version=VERSION).identity
     except FitError:
         return None
+    return identity, json.loads(found.fit), found.described
 
 
 def store_fitted(repository: Path | None, name: str, digest: str, values: Mapping[str, Any]) -> str:

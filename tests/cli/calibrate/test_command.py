@@ -184,6 +184,11 @@ def test_a_probability_is_fitted_and_served(
     assert f"new fit minus {stored_fit}" in measured
     assert f"warning: {stored_fit} was made from these rows, so its values here are too good" in refitted.stderr
     assert "the new fit is not better than the one that it would replace (Brier score +0.0000" in refitted.stderr
+    other = run(rows, "--metric", "correctness", "--scores", out, "--dry-run")
+    assert f"{stored_fit}: {stored.described}. If your rows are among these, its values here are too good" in (
+        other.stdout + other.stderr
+    )
+    assert "was made from these rows" not in other.stderr
 
 
 def test_a_level_of_the_stored_probability_is_fitted_and_served(

@@ -274,3 +274,16 @@ def test_record_of_an_unreadable_row_keeps_what_tells_it_apart(tmp_path: Path) -
     assert [type(record) for record in read_file(str(path), Reading("jsonl"))] == [Record, Record]
     rows = rows_of(path, "jsonl")
     assert rows[0].digest != rows[1].digest
+
+
+def test_an_output_that_kept_its_columns_is_read_like_its_input(tmp_path: Path) -> None:
+    row = {"id": "a", "question": "Q", "references": ["Paris"], "prediction": "paris", "label": 1}
+    output = {"id": "a", "index": 0, "input": row, "scores": {}, "digest": "0" * 64}
+    path = tmp_path / "scores.jsonl"
+    path.write_text(json.dumps(output) + "\n")
+    (read,) = read_file(str(path), Reading())
+    assert read.fields == {**output, **row}
+    # Without all of an output's columns, `input` is a column like others.
+    path.write_text(json.dumps({**output, "scores": "0.5"}) + "\n")
+    (read,) = read_file(str(path), Reading())
+    assert read.fields == {**output, "scores": "0.5"}

@@ -143,9 +143,12 @@ class CalibrateRun:
         fit = fitted_probability(scored, features, shape, provenance, form, self.run.draws)
         warnings = [*warning_lines(scored, labelled), *(f"warning: {each}" for each in fit.result.warnings)]
         before = "smile" if stored is None else f"fit {stored[0]}"
+        lines = [*fit_lines("a probability", scored, scored)]
         if form is not None and form.get("rows", {}).get("sha256") == rows.sha256:
             warnings.append(f"warning: {before} was made from these rows, so its values here are too good")
-        show_tables(probability_tables(fit, before), fit_lines("a probability", scored, scored), warnings)
+        elif stored is not None:
+            lines.append(f"{before}: {stored[2]}. If your rows are among these, its values here are too good")
+        show_tables(probability_tables(fit, before), lines, warnings)
         self._refuse_unless_better(fit.gain)
         figures = {f"{each}_held_out": value for each, value in fit.result.quality.items() if math.isfinite(value)}
         values = {"figures": tuple(figures.items()), **({"parameters": (("grader", grader),)} if grader else {})}

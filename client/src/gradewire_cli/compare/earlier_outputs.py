@@ -19,7 +19,7 @@ from gradewire_cli.results.resumable_output import line_parts, lines_of, output_
 from gradewire_cli.rows.cells import CellReading
 from gradewire_cli.rows.columns import Layouts, RowOptions
 from gradewire_cli.rows.files import STDIN
-from gradewire_cli.rows.formats import Record, with_paths
+from gradewire_cli.rows.formats import Record, is_output, with_paths
 from gradewire_cli.rows.row import Row, read_rows
 from gradewire_cli.scoring.pair_engine import Answer, Result, results_of
 from gradewire_proto.wire_rules import current
@@ -270,8 +270,6 @@ def _with_current_names(lines: Mapping[str, str]) -> dict[str, str]:
 
 
 _PEEK_BYTES = 1 << 22
-# Columns that only `gradewire score` writes. The column "id" is not among them, because many files contain it.
-_MARKS = {"index": int, "scores": dict, "digest": str}
 
 
 def are_outputs(paths: Sequence[str]) -> bool:
@@ -299,7 +297,7 @@ def _is_output(path: str) -> bool:
         row = json.loads(first)
     except (ValueError, RecursionError):
         return False
-    return isinstance(row, dict) and all(isinstance(row.get(name), kind) for name, kind in _MARKS.items())
+    return is_output(row)
 
 
 def read_outputs(source: InputFile) -> Collected:
