@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _DEADLINE_S = 30.0
 _JUDGE = ("judge_url", "judge_backend", "judge_key_env", "judge_remote_model", "judge_reasoning_tokens")
 # These connection options matter only for scoring.
-_FIXED: dict[str, Any] = {"cache_dir": None, "deadline_s": _DEADLINE_S, **dict.fromkeys(_JUDGE)}
+_FIXED: dict[str, Any] = {"cache_dir": None, "models_dir": None, "deadline_s": _DEADLINE_S, **dict.fromkeys(_JUDGE)}
 
 
 def server_text(listed: ModelList, place: str) -> str:

@@ -5,7 +5,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -73,7 +72,6 @@ calibrate_options = stacked(
     option("--force", is_flag=True),
     option("--show", is_flag=True),
     option("--undo", is_flag=True),
-    option("--model-repository", "models_dir", type=click.Path(file_okay=False, path_type=Path)),
 )
 
 _NOT_FITTED = ("risk", "judge_budget", "sample", "sample_seed", "fit")
@@ -251,7 +249,9 @@ def calibrate_run_of(options: Mapping[str, Any], metric: Metric) -> LabelledRun:
     if options["fit"] == "both" and options["scores"]:
         raise click.UsageError("--fit both scores the rows again, so it cannot be used with --scores. Leave one out")
     metrics = MetricOptions(metrics=metric, model=options["model"])
-    run = labelled_run_of(options, metrics, replace(connection_of(options), models_dir=options["models_dir"]))
+    # The directory stores the fit, even if a server scores the rows.
+    connection = replace(connection_of({**options, "models_dir": None}), models_dir=options["models_dir"])
+    run = labelled_run_of(options, metrics, connection)
     return replace(run, source=with_sources(run.source, options["source"]))
 
 

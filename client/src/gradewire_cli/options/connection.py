@@ -107,7 +107,8 @@ class ConnectionOptions:
             return ["--server", self.server, *([] if self.tls is None else _tls_arguments(self.tls))]
         here = ["--embedded"] if os.environ.get(SERVER_VARIABLE) else []
         judge = [] if self.judge_server is None else self.judge_server.arguments
-        return [*here, *judge, *written_options({"--disk-directory": self.cache_dir})]
+        directories = {"--disk-directory": self.cache_dir, "--model-repository": self.models_dir}
+        return [*here, *judge, *written_options(directories)]
 
     @property
     def description(self) -> str:
@@ -156,6 +157,7 @@ connection_options = stacked(
     token_option,
     *tls_options,
     option("--disk-directory", "cache_dir", type=click.Path(file_okay=False, path_type=Path)),
+    option("--model-repository", "models_dir", type=click.Path(file_okay=False, path_type=Path)),
     deadline_option(BATCH_DEADLINE_S),
     wait_option,
     judge_server_options,
@@ -243,8 +245,9 @@ def connection_of(options: Mapping[str, Any]) -> ConnectionOptions:
         server = None
     if server is not None:
         check_address(server)
-    if server is not None and options["cache_dir"] is not None:
-        raise click.UsageError("--disk-directory is only for scoring in this process. Leave it out with --server")
+    for name, flag in {"cache_dir": "--disk-directory", "models_dir": "--model-repository"}.items():
+        if server is not None and options[name] is not None:
+            raise click.UsageError(f"{flag} is only for scoring in this process. Leave it out with --server")
     tls = tls_of(options)
     if server is None and tls is not None:
         raise click.UsageError("--tls and --tls-… need a server. Add --server HOST:PORT, or leave them out")
@@ -259,6 +262,7 @@ def connection_of(options: Mapping[str, Any]) -> ConnectionOptions:
         tls=tls,
         cache_dir=options["cache_dir"],
         deadline_s=options["deadline_s"],
+        models_dir=options["models_dir"],
         judge_server=judge_server,
         wait_s=options["wait_s"],
     )

@@ -51,15 +51,15 @@ _load_options = stacked(
 
 @command(
     "bench-load",
-    condition="the server broke a promise at twice the knee, or there is no result: the server kept up with no rate or "
-    "became unavailable, or the client was the bottleneck",
+    condition="the server did not keep up with --rate, or broke a promise at twice the knee, or there is no result: "
+    "the server kept up with no rate or became unavailable, or the client was the bottleneck",
 )
 @_load_options
 @click.pass_context
 def load_command(ctx: click.Context, /, **options: Any) -> None:
     """Load-test a server: search for the knee by raising the rate, then send twice the knee's rate.
 
-    With --rate, send requests at that rate instead of searching.
+    With --rate, send requests at that rate instead of searching, and exit with code 4 if the server does not keep up.
 
     With FILE, the client sends the file's rows instead of a --mix. Repeated rows cost the server less, so a search
     needs thousands of rows. After Ctrl-C or an error, the command shows a partial result.

@@ -68,6 +68,13 @@ def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
         notes.append("NO RESULT: the server was unavailable. Check its log")
     elif any(step.client_limited for step in result.steps):
         notes.append("NO RESULT: the client was the bottleneck (see client lag). Use more --client-processes")
+    else:
+        notes += [
+            f"{'kept up with' if step.outcome is Outcome.HOLDS else 'DID NOT KEEP UP with'} {step.rate_per_s:.4g} "
+            f"calls/s ({step.objective})"
+            for step in result.steps
+            if step.outcome is not Outcome.STOPPED
+        ]
     notes += [f"{_PROMISE}{check}" for check in result.checks]
     if result.unread:
         notes.append(f"the server's metrics page became unreadable: {redacted(result.unread)}")

@@ -325,9 +325,9 @@ class LoadResult:
 
     @property
     def has_failed(self) -> bool:
-        """True if the run has no result or the server broke a promise."""
+        """True if the run has no result, the server broke a promise, or it did not keep up with a single rate."""
         if self.knee is None:
-            return any(step.client_limited or step.is_lost for step in self.steps)
+            return any(step.outcome in {Outcome.MISSES, Outcome.VOID, Outcome.LOST} for step in self.steps)
         late = any(step.over_knee and step.client_limited for step in self.steps)
         return not self.knee.is_known or late or any(check.holds is False for check in self.checks)
 
