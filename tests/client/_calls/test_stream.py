@@ -192,3 +192,29 @@ async def test_a_left_stream_leaves_no_task_behind() -> None:
             break
         await stream.aclose()
         assert len(asyncio.all_tasks()) == 1
+
+
+@pytest.mark.parametrize(("deadline_s", "sent_s"), [(30.0, 0.0), (300.0, 300.0)])
+def test_a_long_deadline_is_also_the_limit_of_the_servers_work(deadline_s: float, sent_s: float) -> None:
+    limits_s: list[float] = []
+
+    class Noting(StubTransport):
+        """Notes the deadline of each message with items."""
+
+        async def stream(
+            self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
+        ) -> AsyncGenerator[R]:
+            async def noted() -> AsyncGenerator[Any]:
+                assert isinstance(sent, AsyncIterator)
+                async for message in sent:
+                    if isinstance(message, scoring_pb2.ScoreStreamRequest) and message.HasField("items"):
+                        limits_s.append(message.items.deadline_s)
+                    yield message
+
+            async for reply in super().stream(method, noted(), timeout_s=timeout_s):
+                yield reply
+
+    transport = Noting(lambda request: echo_scores(request, score=lambda _: 1.0))
+    with Client(transport=transport, deadline_s=deadline_s) as client:
+        assert len(list(client.score_stream(map(row, range(20))))) == 20
+    assert set(limits_s) == {sent_s}

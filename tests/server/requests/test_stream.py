@@ -1,8 +1,10 @@
 """ScoreStream: every result once, bounded memory, errors with the right code."""
 
 import asyncio
+import math
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import grpc
 import pytest
@@ -19,7 +21,7 @@ from gradewire_server.requests.admission import Admission
 from gradewire_server.requests.errors import DeadlineExceededError, InvalidRequestError, ModelReplacedError
 from gradewire_server.requests.handlers import Handlers
 from gradewire_server.scoring import Scorer
-from gradewire_server.settings.limits import Capacity, Limits
+from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 
 Request = scoring_pb2.ScoreStreamRequest
 
@@ -246,6 +248,34 @@ async def test_the_deadline_of_a_stream_ends_it() -> None:
     await anext(replies)
     with pytest.raises(DeadlineExceededError):
         await anext(replies)
+
+
+class TimedScorer(Scorer):
+    """A scorer that notes the seconds that items have, and scores nothing."""
+
+    left_s: ClassVar[list[int]] = []
+
+    async def score(self, *_: Any, deadline_s: float, **__: Any) -> None:
+        self.left_s.append(round(deadline_s - time.monotonic()))
+
+
+async def test_a_message_may_set_the_deadline_of_its_items() -> None:
+    engine = HashEngine()
+    handlers = handlers_over(engine, scorer=TimedScorer(engine.ports), deadlines=Deadlines(default_s=60, max_s=600))
+    messages = [items(item()) for _ in range(3)]
+    messages[1].items.deadline_s = 300
+    messages[2].items.deadline_s = 4000
+    TimedScorer.left_s.clear()
+    _ = [reply async for reply in handlers.score_stream(sent([config(), *messages]))]
+    assert sorted(TimedScorer.left_s) == [60, 300, 600]
+
+
+@pytest.mark.parametrize("seconds", [-1.0, math.inf, math.nan])
+async def test_a_message_with_an_impossible_deadline_is_refused(seconds: float) -> None:
+    message = items(item())
+    message.items.deadline_s = seconds
+    with pytest.raises(InvalidRequestError, match=r"requests\[1\].items.deadline_s: is .*, but must be at least 0"):
+        _ = [reply async for reply in streaming().score_stream(sent([config(), message]))]
 
 
 async def test_a_defect_in_scoring_ends_the_stream_and_gives_permits_back() -> None:

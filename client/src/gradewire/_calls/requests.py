@@ -154,7 +154,8 @@ class Rows(ABC, Generic[M, R]):
     def stream_config(self) -> Message: ...
 
     @abstractmethod
-    def stream_request(self, messages: Sequence[M]) -> Message: ...
+    def stream_request(self, messages: Sequence[M], deadline_s: float) -> Message:
+        """Return a message of a stream with a time limit for its rows: seconds, or 0 for the server's default."""
 
     @abstractmethod
     def received(self, reply: Any) -> Sequence[Any]:

@@ -298,8 +298,9 @@ class ItemMessages(Rows[types_pb2.Item, R]):
         )
         return scoring_pb2.ScoreStreamRequest(config=config)
 
-    def stream_request(self, messages: Sequence[types_pb2.Item]) -> scoring_pb2.ScoreStreamRequest:
-        return scoring_pb2.ScoreStreamRequest(items=scoring_pb2.ScoreStreamItems(items=messages))
+    def stream_request(self, messages: Sequence[types_pb2.Item], deadline_s: float) -> scoring_pb2.ScoreStreamRequest:
+        items = scoring_pb2.ScoreStreamItems(items=messages, deadline_s=deadline_s)
+        return scoring_pb2.ScoreStreamRequest(items=items)
 
     def received(self, reply: Any) -> Sequence[scoring_pb2.ItemResult]:
         if reply.provenance or not self.provenance:

@@ -25,15 +25,15 @@ _sym_db = _symbol_database.Default()
 from gradewire_proto.v1 import types_pb2 as gradewire_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1agradewire/v1/scoring.proto\x12\x0cgradewire.v1\x1a\x18gradewire/v1/types.proto\"\xb7\x01\n\x0cScoreRequest\x12!\n\x05items\x18\x01 \x03(\x0b\x32\x12.gradewire.v1.Item\x12)\n\x07metrics\x18\x02 \x03(\x0b\x32\x18.gradewire.v1.MetricSpec\x12\x15\n\rreference_set\x18\x03 \x01(\t\x12\x18\n\x10omit_diagnostics\x18\x04 \x01(\x08\x12(\n\x08priority\x18\x05 \x01(\x0e\x32\x16.gradewire.v1.Priority\"f\n\nItemResult\x12\r\n\x05index\x18\x01 \x01(\x04\x12\n\n\x02id\x18\x02 \x01(\t\x12+\n\x07results\x18\x03 \x03(\x0b\x32\x1a.gradewire.v1.MetricResult\x12\x10\n\x08\x63omplete\x18\x04 \x01(\x08\"x\n\rScoreResponse\x12\'\n\x05items\x18\x01 \x03(\x0b\x32\x18.gradewire.v1.ItemResult\x12,\n\nprovenance\x18\x02 \x03(\x0b\x32\x18.gradewire.v1.Provenance\x12\x10\n\x08server_s\x18\x03 \x01(\x01\"o\n\x11ScoreStreamConfig\x12)\n\x07metrics\x18\x01 \x03(\x0b\x32\x18.gradewire.v1.MetricSpec\x12\x15\n\rreference_set\x18\x02 \x01(\t\x12\x18\n\x10omit_diagnostics\x18\x03 \x01(\x08\"5\n\x10ScoreStreamItems\x12!\n\x05items\x18\x01 \x03(\x0b\x32\x12.gradewire.v1.Item\"\x80\x01\n\x12ScoreStreamRequest\x12\x31\n\x06\x63onfig\x18\x01 \x01(\x0b\x32\x1f.gradewire.v1.ScoreStreamConfigH\x00\x12/\n\x05items\x18\x02 \x01(\x0b\x32\x1e.gradewire.v1.ScoreStreamItemsH\x00\x42\x06\n\x04kind\"l\n\x13ScoreStreamResponse\x12\'\n\x05items\x18\x01 \x03(\x0b\x32\x18.gradewire.v1.ItemResult\x12,\n\nprovenance\x18\x02 \x03(\x0b\x32\x18.gradewire.v1.Provenance*7\n\x08Priority\x12\x18\n\x14PRIORITY_UNSPECIFIED\x10\x00\x12\x11\n\rPRIORITY_BULK\x10\x01\x32\xa3\x01\n\x07Scoring\x12@\n\x05Score\x12\x1a.gradewire.v1.ScoreRequest\x1a\x1b.gradewire.v1.ScoreResponse\x12V\n\x0bScoreStream\x12 .gradewire.v1.ScoreStreamRequest\x1a!.gradewire.v1.ScoreStreamResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1agradewire/v1/scoring.proto\x12\x0cgradewire.v1\x1a\x18gradewire/v1/types.proto\"\xb7\x01\n\x0cScoreRequest\x12!\n\x05items\x18\x01 \x03(\x0b\x32\x12.gradewire.v1.Item\x12)\n\x07metrics\x18\x02 \x03(\x0b\x32\x18.gradewire.v1.MetricSpec\x12\x15\n\rreference_set\x18\x03 \x01(\t\x12\x18\n\x10omit_diagnostics\x18\x04 \x01(\x08\x12(\n\x08priority\x18\x05 \x01(\x0e\x32\x16.gradewire.v1.Priority\"f\n\nItemResult\x12\r\n\x05index\x18\x01 \x01(\x04\x12\n\n\x02id\x18\x02 \x01(\t\x12+\n\x07results\x18\x03 \x03(\x0b\x32\x1a.gradewire.v1.MetricResult\x12\x10\n\x08\x63omplete\x18\x04 \x01(\x08\"x\n\rScoreResponse\x12\'\n\x05items\x18\x01 \x03(\x0b\x32\x18.gradewire.v1.ItemResult\x12,\n\nprovenance\x18\x02 \x03(\x0b\x32\x18.gradewire.v1.Provenance\x12\x10\n\x08server_s\x18\x03 \x01(\x01\"o\n\x11ScoreStreamConfig\x12)\n\x07metrics\x18\x01 \x03(\x0b\x32\x18.gradewire.v1.MetricSpec\x12\x15\n\rreference_set\x18\x02 \x01(\t\x12\x18\n\x10omit_diagnostics\x18\x03 \x01(\x08\"I\n\x10ScoreStreamItems\x12!\n\x05items\x18\x01 \x03(\x0b\x32\x12.gradewire.v1.Item\x12\x12\n\ndeadline_s\x18\x02 \x01(\x01\"\x80\x01\n\x12ScoreStreamRequest\x12\x31\n\x06\x63onfig\x18\x01 \x01(\x0b\x32\x1f.gradewire.v1.ScoreStreamConfigH\x00\x12/\n\x05items\x18\x02 \x01(\x0b\x32\x1e.gradewire.v1.ScoreStreamItemsH\x00\x42\x06\n\x04kind\"l\n\x13ScoreStreamResponse\x12\'\n\x05items\x18\x01 \x03(\x0b\x32\x18.gradewire.v1.ItemResult\x12,\n\nprovenance\x18\x02 \x03(\x0b\x32\x18.gradewire.v1.Provenance*7\n\x08Priority\x12\x18\n\x14PRIORITY_UNSPECIFIED\x10\x00\x12\x11\n\rPRIORITY_BULK\x10\x01\x32\xa3\x01\n\x07Scoring\x12@\n\x05Score\x12\x1a.gradewire.v1.ScoreRequest\x1a\x1b.gradewire.v1.ScoreResponse\x12V\n\x0bScoreStream\x12 .gradewire.v1.ScoreStreamRequest\x1a!.gradewire.v1.ScoreStreamResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gradewire_proto.v1.scoring_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PRIORITY']._serialized_start=891
-  _globals['_PRIORITY']._serialized_end=946
+  _globals['_PRIORITY']._serialized_start=911
+  _globals['_PRIORITY']._serialized_end=966
   _globals['_SCOREREQUEST']._serialized_start=71
   _globals['_SCOREREQUEST']._serialized_end=254
   _globals['_ITEMRESULT']._serialized_start=256
@@ -43,11 +43,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SCORESTREAMCONFIG']._serialized_start=482
   _globals['_SCORESTREAMCONFIG']._serialized_end=593
   _globals['_SCORESTREAMITEMS']._serialized_start=595
-  _globals['_SCORESTREAMITEMS']._serialized_end=648
-  _globals['_SCORESTREAMREQUEST']._serialized_start=651
-  _globals['_SCORESTREAMREQUEST']._serialized_end=779
-  _globals['_SCORESTREAMRESPONSE']._serialized_start=781
-  _globals['_SCORESTREAMRESPONSE']._serialized_end=889
-  _globals['_SCORING']._serialized_start=949
-  _globals['_SCORING']._serialized_end=1112
+  _globals['_SCORESTREAMITEMS']._serialized_end=668
+  _globals['_SCORESTREAMREQUEST']._serialized_start=671
+  _globals['_SCORESTREAMREQUEST']._serialized_end=799
+  _globals['_SCORESTREAMRESPONSE']._serialized_start=801
+  _globals['_SCORESTREAMRESPONSE']._serialized_end=909
+  _globals['_SCORING']._serialized_start=969
+  _globals['_SCORING']._serialized_end=1132
 # @@protoc_insertion_point(module_scope)

@@ -1,6 +1,7 @@
 """Handle ScoreStream and CompareStream."""
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
@@ -211,12 +212,20 @@ class ScoreStream:
         items = self._form.rows_of(getattr(message, rows))
         self._context.planner.check_models(self._plans)
         self._context.check_count(len(items), f"{path}.{rows}")
+        total_s = self._total_s(message, path)
         for part in _slices(items):
-            await self._begin(part)
+            await self._begin(part, total_s)
 
-    async def _begin(self, part: _Slice) -> None:
+    def _total_s(self, message: Any, path: str) -> float:
+        rows = self._form.rows
+        given_s = getattr(getattr(message, rows), "deadline_s", 0.0)  # pairs have none
+        if not 0 <= given_s < math.inf:
+            raise InvalidRequestError(f"{path}.{rows}.deadline_s", f"is {given_s:g}, but must be at least 0 and finite")
+        return self._context.total_s(given_s or None)
+
+    async def _begin(self, part: _Slice, total_s: float) -> None:
         await self._window.acquire(sum(places for _, places in part))
-        task = asyncio.create_task(self._score(part, self._index))
+        task = asyncio.create_task(self._score(part, self._index, total_s))
         self._index += len(part)
         self._slices.add(task)
         task.add_done_callback(self._slice_done)
@@ -226,7 +235,7 @@ class ScoreStream:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._out.fail(error)
 
-    async def _score(self, part: _Slice, first_index: int) -> None:
+    async def _score(self, part: _Slice, first_index: int, total_s: float) -> None:
         items: list[Item] = []
         open_items: list[OpenItem] = []
         read = partial(read_row, limits=self._context.limits, check_bytes=True)
@@ -257,7 +266,7 @@ class ScoreStream:
                     corpora=self._context.scorer.corpora_of(
                         items, reference_set=self._set.name, corpus_digest=self._set.corpus_digest
                     ),
-                    deadline_s=self._until_s(self._context.total_s(None)),
+                    deadline_s=self._until_s(total_s),
                     judge_deadline_s=self._until_s(self._context.deadlines.judge_s),
                     emit=emit,
                 )
@@ -281,6 +290,7 @@ def stream(
 ) -> AsyncGenerator[Any]:
     """Score a stream and yield results when they are ready. For the errors, see `ScoreHandler.run`.
 
-    If `deadline_s` is None, the stream has no time limit, but the default deadline applies to each item.
+    If `deadline_s` is None, the stream has no time limit. Each message's items have the message's deadline, or the
+    default one.
     """
     return ScoreStream(context, form, deadline_s=deadline_s, caller=caller).run(requests)

@@ -20,7 +20,7 @@ class Deadlines:
     """Time limits for calls, in seconds."""
 
     default_s: PositiveSeconds = 60.0
-    """Deadline for calls that set none. In a stream, it applies to each message's items."""
+    """Deadline for calls that set none, and for the items of a stream's message that sets none."""
     max_s: Annotated[PositiveSeconds, Setting("max_deadline_s")] = 600.0
     """Maximum deadline of a call. The server shortens longer deadlines.
 
