@@ -75,7 +75,9 @@ class PairRows(Rows[judging_pb2.Pair, Comparison]):
         return judging_pb2.CompareStreamRequest(config=config)
 
     def stream_request(
-        self, messages: Sequence[judging_pb2.Pair], deadline_s: float  # noqa: ARG002 - a judge decides every pair
+        self,
+        messages: Sequence[judging_pb2.Pair],
+        deadline_s: float,  # noqa: ARG002 - a judge decides every pair
     ) -> judging_pb2.CompareStreamRequest:
         return judging_pb2.CompareStreamRequest(pairs=judging_pb2.CompareStreamPairs(pairs=messages))
 
