@@ -1,5 +1,7 @@
 """Answers that refuse, hedge or deny, and right answers in the same words."""
 
+from collections.abc import Sequence
+
 import pytest
 from tests.server.metrics.correctness.test_features import of
 
@@ -82,6 +84,37 @@ def test_candidates_that_an_answer_does_not_choose_between(prediction: str, othe
 )
 def test_what_is_no_list_of_candidates(prediction: str, reference: str, question: str) -> None:
     assert of(prediction, reference, question=question)["alternatives"] == 0.0
+
+
+_CITIES = ("Lyon", "Nice", "Paris", "Lille", "Brest", "Dijon")
+
+
+@pytest.mark.parametrize("bullet", ["- ", "* ", "• ", "{}. ", "{}) "])
+def test_a_line_for_each_candidate(bullet: str) -> None:
+    lines = [f"{bullet.format(number)}{city}" for number, city in enumerate(_CITIES, 1)]
+    assert of("\n".join(lines), "Paris", question="Which city is it?")["alternatives"] == 5.0
+    introduced = of("\n".join(["It is one of these:", "", *lines]), "Paris", question="Which city is it?")
+    assert introduced["alternatives"] == 5.0
+
+
+@pytest.mark.parametrize(
+    ("lines", "references", "question"),
+    [
+        (_CITIES[:4], ["Paris"], "Which city is it?"),  # too few to be a list without "or"
+        (_CITIES, ["Rome"], "Which city is it?"),  # the right one is not among them
+        (_CITIES, ["Paris", "Lyon"], "Which city is it?"),  # several right ones
+        (_CITIES, ["Paris"], "Name a city in France"),
+        (_CITIES, ["Paris", "Bordeaux", "Nantes"], "Which cities have a tram?"),
+        (
+            ["It lies on the Seine", "It has two million people", *(f"It has been {each}" for each in "abcd"), "Paris"],
+            ["Paris"],
+            "Which city is it?",
+        ),
+    ],
+)
+def test_lines_that_are_no_candidates(lines: Sequence[str], references: Sequence[str], question: str) -> None:
+    answer = "\n".join(f"- {line}" for line in lines)
+    assert of(answer, *references, question=question)["alternatives"] == 0.0
 
 
 def test_other_references_are_no_candidates() -> None:

@@ -9,20 +9,25 @@ from rapidfuzz.distance import Indel
 from gradewire_server.metrics.correctness.denials import led_verdict
 from gradewire_server.metrics.correctness.words import STOP_WORDS, VOCABULARY, FeatureText, folded_words
 
-_MAX_LIST_CHARACTERS: Final = 1024
-_MOST_CANDIDATES: Final = 32
+_MAX_LIST_CHARACTERS: Final = 2048
+_MOST_CANDIDATES: Final = 64
 _MAX_CANDIDATE_WORDS: Final = 8
 _MIN_CANDIDATES_WITHOUT_OR: Final = 5
 _LEAST_MARKED: Final = 3
 """Minimum number of candidates between slashes, semicolons or question marks. Two may mean one thing:
 "football/soccer"."""
 _MOST_OTHERS: Final = 8.0
+_MOST_EXAMPLES: Final = 20
+"""Maximum number of lines in an answer to a question that accepts or wants several candidates."""
 _MAX_NAMES_OF_ONE_THING: Final = 2
 
 _ASIDE: Final = re.compile(r"\([^()]*\)")
 _OR: Final = re.compile(r"(?:,\s*)?\b(?:or|oder)\b")
 _MARK: Final = re.compile(r"(?<=[^\W\d_])\s*/\s*(?=[^\W\d_])|;(?=\s)|\?(?=\s|$)")
 _COMMA: Final = re.compile(r",|\b(?:and|und|then)\b|(?:^|\s)\d\)|\.(?=\s|$)")
+_BULLET: Final = re.compile(r"^[ \t]*(?:[-*+\u2022\u2013]|\d{1,2}[.)])[ \t]+(?=\S)", re.MULTILINE)
+_LEAST_SHARE_OF_CANDIDATES: Final = 0.75
+"""Minimum share of bulleted lines that are candidates. The others may be clauses, as titles of works are."""
 _NUMBERED: Final = re.compile(r"(?:^|\s)2\)")
 # Questions to which an answer may give several candidates.
 _ASKS_FOR_ONE_OF: Final = re.compile(
@@ -81,17 +86,22 @@ def alternatives(question: FeatureText, references: Sequence[FeatureText], answe
     ):
         return 0.0
     text = _ASIDE.sub(" ", raw.casefold())
+    asked = question.raw.rstrip(" ?").casefold()
+    if (listed := _bulleted(text)) is not None:
+        wants_examples = _ASKS_FOR_ONE_OF.search(asked) is not None or _are_several(references)
+        is_answer = wants_examples and len(listed) <= _MOST_EXAMPLES
+        others = [] if is_answer else _other_candidates(question.distinct, references, listed, several=True)
+        return min(_MOST_OTHERS, float(len(others)))
     if "yes" in text and "no" in text and frozenset(_WORD.findall(text)) in _BOTH_VERDICTS:
         return float(led_verdict(references[0].raw) is not None)
     hedged = any(phrase in text for phrase in _IN_EACH_HEDGE) and _HEDGE.search(text) is not None
     ors = len(_OR.findall(text)) if "or" in text or "oder" in text else 0
     if any(mark in text for mark in "/;?"):
         ors += len(_MARK.findall(text.rstrip(" ?;.")))
-    if not (hedged or ors or _has_commas(text, _MIN_CANDIDATES_WITHOUT_OR - 1)):
-        return 0.0
-    asked = question.raw.rstrip(" ?").casefold()
     offers = _OR.search(asked) is not None
-    if _ASKS_FOR_ONE_OF.search(asked) and not offers:
+    if not (hedged or ors or _has_commas(text, _MIN_CANDIDATES_WITHOUT_OR - 1)) or (
+        _ASKS_FOR_ONE_OF.search(asked) and not offers
+    ):
         return 0.0
     parts = _candidates(_SUBJECT.sub("", text))
     if not hedged and not (
@@ -151,16 +161,43 @@ def _other_candidates(
     return [part for part in others if not any(_may_mean_the_same(part - asked, right - asked) for right in holding)]
 
 
+def _are_several(references: Sequence[FeatureText]) -> bool:
+    """Return True if references are parts of a longer answer, because they are too different to be names of one."""
+    apart: list[frozenset[str]] = []
+    for reference in references:
+        words = reference.distinct.difference(STOP_WORDS)
+        if words and all(words.isdisjoint(others) for others in apart):
+            apart.append(words)
+    return len(apart) > _MAX_NAMES_OF_ONE_THING
+
+
+def _bulleted(text: str) -> list[frozenset[str]] | None:
+    """Return the words of the candidates in a list with one per line, or None if the text is no such list."""
+    if text.count("\n") < _MIN_CANDIDATES_WITHOUT_OR - 1:
+        return None
+    lines = [line for line in text.splitlines() if line.strip()]
+    parts = [_BULLET.sub("", line) for line in lines if _BULLET.match(line)]
+    found = [frozenset(words) for part in parts if (words := _candidate_words(part))]
+    enough = max(_MIN_CANDIDATES_WITHOUT_OR, _LEAST_SHARE_OF_CANDIDATES * len(lines))
+    return found if len(found) >= enough else None
+
+
 def _candidates(text: str) -> list[frozenset[str]]:
     """Return the words of each candidate, or an empty list if a candidate is a clause."""
     found: list[frozenset[str]] = []
     for part in _COMMA.split(_MARK.sub(",", _OR.sub(",", text))):
-        words = folded_words(said) if (said := _SUBJECT.sub("", _TALK.sub(" ", part)).strip(" :.-")) else ()
-        if len(words) > _MAX_CANDIDATE_WORDS or len(found) == _MOST_CANDIDATES or not _CLAUSE_WORDS.isdisjoint(words):
+        words = _candidate_words(part)
+        if words is None or len(found) == _MOST_CANDIDATES:
             return []
         if words:
             found.append(frozenset(words))
     return found
+
+
+def _candidate_words(part: str) -> Sequence[str] | None:
+    """Return the words of a candidate, without talk around it, or None if it is a clause."""
+    words = folded_words(said) if (said := _SUBJECT.sub("", _TALK.sub(" ", part)).strip(" :.-")) else ()
+    return None if len(words) > _MAX_CANDIDATE_WORDS or not _CLAUSE_WORDS.isdisjoint(words) else words
 
 
 def _is_list(text: str, parts: int, ors: int) -> bool:
