@@ -83,6 +83,11 @@ def test_a_wrong_setting_of_the_engine_has_no_chain(settings: dict[str, Any]) ->
     assert not any(chain in printed(caught.value) for chain in CHAINS)
 
 
+def test_contents_of_a_file_are_no_path_of_tls() -> None:
+    with pytest.raises(InvalidRequest, match="private_key is a bytes: give the path of a PEM file"):
+        Tls(private_key=b"-----BEGIN")  # type: ignore[arg-type]
+
+
 def test_a_missing_file_of_tls_has_no_chain(tmp_path: Path) -> None:
     tls = Tls(root_certificates=tmp_path / "nowhere.pem")
     with pytest.raises(InvalidRequest, match=r"nowhere\.pem cannot be read") as caught:

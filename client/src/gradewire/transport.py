@@ -1,5 +1,6 @@
 """The protocol of all transports (gRPC, an engine in this process, a test's stub), and server endpoints."""
 
+import os
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,12 +27,21 @@ class Tls:
         certificate_chain: The client's certificate chain, if the server requires one.
         private_key: The private key of the client's certificate.
         server_name: Name in the server's certificate; None means the address's host.
+
+    Raises:
+        InvalidRequest: A file is not a path.
     """
 
     root_certificates: Path | None = None
     certificate_chain: Path | None = None
     private_key: Path | None = None
     server_name: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("root_certificates", "certificate_chain", "private_key"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str | os.PathLike):
+                raise InvalidRequest(f"{name} is a {type(value).__name__}: give the path of a PEM file")
 
 
 @dataclass(frozen=True, slots=True)

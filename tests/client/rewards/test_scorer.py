@@ -13,7 +13,7 @@ import pytest
 from tests.client.rewards.holding_transport import HoldingTransport
 from tests.client.small_server import Fault, SmallServer
 
-from gradewire import AccessDenied, InvalidRequest, ServerUnreachable, Status
+from gradewire import AccessDenied, Client, InvalidRequest, ServerUnreachable, Status
 from gradewire._transports.grpc_transport import GrpcTransport
 from gradewire.rewards import (
     Answer,
@@ -39,6 +39,11 @@ def late(server: SmallServer, **settings: Any) -> RewardScorer:
     """A scorer whose server is late with dogs."""
     transport = HoldingTransport(GrpcTransport(Endpoint(server.address)), lambda item: "dog" in item.prediction, 30.0)
     return RewardScorer(transport, **settings)
+
+
+def test_a_client_is_no_server() -> None:
+    with Client("127.0.0.1:1") as client, pytest.raises(InvalidRequest, match=r"server is a Client: .*Endpoint\("):
+        RewardScorer(client)  # type: ignore[arg-type]
 
 
 def test_a_reward_is_the_score_with_its_line(small_server: SmallServer) -> None:

@@ -46,6 +46,11 @@ class RewardSettings:
     reference_column: str
 
     def __post_init__(self) -> None:
+        if not isinstance(self.carrier, Endpoint) and not hasattr(self.carrier, "stream"):
+            raise InvalidRequest(
+                f"server is a {type(self.carrier).__name__}: give HOST:PORT, or for a token or TLS "
+                "gradewire.transport.Endpoint(ADDRESS, token=…, tls=…)"
+            )
         check_extraction(self.extraction)
         check_deadline(self.deadline_s)
         if self.max_answer_characters is not None:

@@ -117,7 +117,7 @@ def _check_unanswerable(item: Item, metric: MetricInfo) -> Failure | None:
 
 
 def _empty_prediction(why: str) -> Failure:
-    message = f"prediction: {why}. Summaries count this item as wrong, except in the mean of scored items"
+    message = f"prediction: {why}. Means of scored items leave this item out, and mean_empty_as_wrong counts it as 0"
     return Failure(Status.EMPTY_PREDICTION, message)
 
 

@@ -54,4 +54,13 @@ def test_a_shard_whose_judge_was_away_enters_no_mean() -> None:
     assert means("a", away)["a_not_scored"] == 1.0
     judged = shard_totals(report_of([MetricScore(0.5, Status.OK, parts=JudgeParts(decided_by="judge"))]))[0]
     found = means("a", [sum(two) for two in zip(away, judged, strict=True)])
-    assert found == {"a": 0.5, "a_not_scored": pytest.approx(2 / 3)}
+    assert found == {"a": 0.5, "a_mean_empty_as_wrong": 0.5, "a_not_scored": pytest.approx(2 / 3)}
+
+
+def test_an_empty_answer_counts_as_zero_in_a_mean_of_its_own() -> None:
+    half = shard_totals(report_of([MetricScore(0.8, Status.OK), MetricScore(None, Status.EMPTY_PREDICTION)]))[0]
+    assert means("a", half) == {"a": 0.8, "a_mean_empty_as_wrong": 0.4, "a_not_scored": 0.5}
+    none = shard_totals(report_of([MetricScore(None, Status.EMPTY_PREDICTION)] * 2))[0]
+    assert means("a", none)["a_mean_empty_as_wrong"] == 0.0
+    failed = shard_totals(report_of([MetricScore(None, Status.INVALID_INPUT)]))[0]
+    assert math.isnan(means("a", failed)["a_mean_empty_as_wrong"])

@@ -10,9 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from tests.client.integrations.conftest import ScorerMaker
-from tests.client.small_server import SmallServer
+from tests.client.small_server import Fault, SmallServer
 
 from gradewire import Client, InvalidRequest
 from gradewire.integrations import StepScores, StepState, ValidationScorer
@@ -40,6 +41,7 @@ def test_the_scores_of_a_step_are_those_of_a_client(
         assert metric.message == "EMPTY_PREDICTION"
         assert metric.line == report.provenance[label].line
     assert scores.scalars()["validation/exact_match/mean"] == pytest.approx(2 / 3)
+    assert scores.scalars()["validation/exact_match/mean_empty_as_wrong"] == 0.5
     assert scores.scalars()["validation/exact_match/not_scored"] == 0.25
 
 
@@ -302,3 +304,29 @@ def test_a_step_that_fails_as_a_whole_is_warned_of_once_with_the_names_that_are_
         "all 3 answers of step 0 (validation) failed for exact_match, rouge_l: INVALID_INPUT: items[0].references is "
     )
     assert "has the fields question, right, said; gradewire reads prediction (or pred" in warnings_[0]
+
+
+def test_many_answers_without_a_score_are_warned_of_once(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]], caplog: pytest.LogCaptureFixture
+) -> None:
+    small_server.script.score = lambda item: 1.0 if item.prediction else None
+    scorer = make_scorer(small_server.address)
+    scorer.submit(1, rows * 4)
+    for step in (2, 3):
+        scorer.submit(step, [*rows, {"references": ["sun"], "prediction": ""}])
+    assert scorer.wait(30)
+    scorer.close()
+    (said,) = [record.getMessage() for record in caplog.records if "without a score" in record.getMessage()]
+    assert said.startswith(
+        "step 2 of validation has many answers without a score, which means leave out: exact_match: 25% (EMPTY_"
+    )
+
+
+def test_closing_does_not_wait_for_a_step_that_the_server_refuses(
+    small_server: SmallServer, make_scorer: ScorerMaker, rows: list[dict[str, Any]]
+) -> None:
+    small_server.script.faults = [Fault(grpc.StatusCode.PERMISSION_DENIED, "no scope")] * 1000
+    scorer = make_scorer(small_server.address)
+    scorer.submit(1, rows)
+    with ThreadPoolExecutor() as pool:
+        assert pool.submit(scorer.close, 3600.0).result(60) is False

@@ -6,6 +6,7 @@ from typing import Final
 from gradewire.results import ScoreReport, Status
 
 _BEFORE_STATUSES: Final = ("sum", "scored", "correct", "judged", "uncertain")
+_EMPTY: Final = list(Status).index(Status.EMPTY_PREDICTION)
 COLUMNS: Final = (*_BEFORE_STATUSES, *map(str, Status))
 """Columns of a metric's row: the sum of the scores, and the numbers of scores, right answers, verdicts, UNCERTAIN
 verdicts, and items by status."""
@@ -42,14 +43,17 @@ def means(label: str, totals: Sequence[float]) -> dict[str, float]:
     """Return a metric's means from its totals.
 
     Returns:
-        `LABEL`: the mean over scored items (NaN if no item was scored). `LABEL_not_scored`: the share of items without
-        a score. If there are verdicts, `LABEL_share_right`: the share of right answers, and `LABEL_uncertain`: the
-        number of unreliable verdicts (UNCERTAIN).
+        `LABEL`: the mean over scored items (NaN if no item was scored). `LABEL_mean_empty_as_wrong`: the mean if each
+        empty prediction counts as 0. `LABEL_not_scored`: the share of items without a score. If there are verdicts,
+        `LABEL_share_right`: the share of right answers, and `LABEL_uncertain`: the number of unreliable verdicts
+        (UNCERTAIN).
     """
     total, scored, correct, judged, uncertain, *by_status = totals
     items = sum(by_status)
+    with_empty = scored + by_status[_EMPTY]
     found = {
         label: total / scored if scored else float("nan"),
+        f"{label}_mean_empty_as_wrong": total / with_empty if scored or with_empty == items > 0 else float("nan"),
         f"{label}_not_scored": 1 - scored / items if items else 0.0,
     }
     if judged:

@@ -149,11 +149,14 @@ class Spool:
             step.problem = problem or f"{type(error).__name__}: {error}"
             step.failures += 1
             wait_s, now_s = _REFUSED_WAIT_S, time.monotonic()
+            step.is_refused = True
             if isinstance(error, TransportError) and error.may_pass:
+                step.is_refused = False
                 self._server_failures += 1
                 wait_s = wait_after_s(error, _BACKOFF, self._server_failures)
                 self._server_due_s = now_s + wait_s
             step.due_s = now_s + wait_s
+            self._changed.notify_all()
             return wait_s
 
     def scored(self, step: WaitingStep) -> bool:
@@ -179,6 +182,14 @@ class Spool:
         """Wait until all steps are scored and delivered; return False if steps are left after `timeout_s`."""
         with self._changed:
             self._changed.wait_for(lambda: self.closed or not self._waiting, timeout_s)
+            return not self._waiting
+
+    def wait_unrefused(self, timeout_s: float) -> bool:
+        """Wait like `wait_empty`, but not for steps whose last attempt was refused."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self.closed or all(step.is_refused for step in self._waiting.values()), timeout_s
+            )
             return not self._waiting
 
     def wait_for(self, step: int, name: str, timeout_s: float | None) -> StepScores | None:

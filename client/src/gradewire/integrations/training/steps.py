@@ -23,7 +23,10 @@ from gradewire.items import Item
 from gradewire.results import ScoreReport, Status
 
 _NAMES = tuple(field.name for field in fields(Item))
-ESTIMATES: Final = ("mean", "mean_low", "mean_high", "share_right", "share_right_low", "share_right_high")
+ESTIMATES: Final = (
+    *("mean", "mean_low", "mean_high", "mean_empty_as_wrong"),
+    *("share_right", "share_right_low", "share_right_high"),
+)
 """Values of a `StepMetric` that are estimates, with the bounds of their 95 % intervals."""
 _BOUNDS: Final = tuple(name for name in ESTIMATES if name.endswith(("_low", "_high")))
 _TEXT_FIELDS: Final = (str, bool, int, float)
@@ -47,6 +50,8 @@ class StepMetric:
 
     Attributes:
         mean: The mean over scored items; None if no item was scored.
+        mean_empty_as_wrong: The mean if each empty prediction counts as 0; None without a score, unless all predictions
+            are empty. Choose checkpoints by this mean, because a model that answers less often cannot raise it.
         share_right: The share of scored items that the metric calls correct; None if the metric returns no verdicts.
         scored: The number of items with a score.
         not_scored_share: The share of items without a score, 0 to 1; 0 if there are no items.
@@ -72,6 +77,7 @@ class StepMetric:
     mean_high: float | None = None
     share_right_low: float | None = None
     share_right_high: float | None = None
+    mean_empty_as_wrong: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +107,9 @@ class StepScores:
     run: str = ""
 
     def scalars(self) -> dict[str, float]:
-        """Return the values to log: `NAME/LABEL/mean`, `…/share_right`, `…/uncertain` and `…/not_scored`.
+        """Return the values to log.
 
+        These are `NAME/LABEL/mean`, `…/mean_empty_as_wrong`, `…/share_right`, `…/uncertain` and `…/not_scored`.
         The bounds of the 95 % intervals are `…/mean_low`, `…/mean_high`, `…/share_right_low` and `…/share_right_high`.
         Missing values are left out; `…/uncertain`, the number of UNCERTAIN items, is beside `…/share_right`.
         """
@@ -187,6 +194,7 @@ class WaitingStep:
         failures: The number of attempts that failed in this process.
         due_s: The earliest time of the next attempt, in monotonic seconds.
         problem: The last failure's message; "" if no attempt failed.
+        is_refused: True if the last attempt failed for a reason that may last, such as a token or a metric.
         is_delivering: True while sinks and callbacks receive the scores.
         unwritten: Scores that sinks and callbacks have received but the disk could not store; usually None.
     """
@@ -198,6 +206,7 @@ class WaitingStep:
     failures: int = 0
     due_s: float = 0.0
     problem: str = ""
+    is_refused: bool = False
     is_delivering: bool = False
     unwritten: StepScores | None = None
 
@@ -234,6 +243,7 @@ def _step_metric(report: ScoreReport, label: str) -> StepMetric:
         mean_high=mean_high,
         share_right_low=share_low,
         share_right_high=share_high,
+        mean_empty_as_wrong=summary.mean_empty_as_wrong,
     )
 
 

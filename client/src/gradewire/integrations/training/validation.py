@@ -39,6 +39,8 @@ _DELIVERY_JOIN_S = 5.0
 
 _log = logging.getLogger("gradewire.validation")
 
+_MANY: Final = 0.1
+"""Share of unscored answers above which means of a step can mislead."""
 _MOST_PARTLY: Final = 5
 """Maximum number of repetitions of a step with unanswered items. After the last one, the step counts as scored."""
 DEADLINE_S: Final = 600.0
@@ -108,6 +110,7 @@ class Worker:
         self._rows_directory = rows_directory
         self._partly: Counter[int] = Counter()
         self._notices = FailureNotices(_log)
+        self._has_warned_of_gaps = False
         self._thread = threading.Thread(target=self._run, name="gradewire-validation", daemon=True)
         self._thread.start()
 
@@ -145,6 +148,23 @@ class Worker:
             scores = replace(step.finished(StepState.SCORED, problem, time.time()), metrics=step_metrics(report))
             self._deliveries.add(scores, lambda: self._steps.delivered(step, scores))
             self._notices.take(f"answers of step {scores.step} ({scores.name})", outcomes, lambda: item_fields(rows))
+            self._warn_of_gaps(scores)
+
+    def _warn_of_gaps(self, scores: StepScores) -> None:
+        gaps = [
+            f"{label}: {metric.not_scored_share:.0%} ({metric.message})"
+            for label, metric in scores.metrics.items()
+            if _MANY < metric.not_scored_share < 1
+        ]
+        if gaps and not self._has_warned_of_gaps:
+            self._has_warned_of_gaps = True
+            _log.warning(
+                "step %d of %s has many answers without a score, which means leave out: %s. Compare steps by "
+                "mean_empty_as_wrong, and watch not_scored. Later steps like this are not reported",
+                scores.step,
+                scores.name,
+                "; ".join(gaps),
+            )
 
     def _write_rows(self, header: StepHeader, rows: Sequence[Any], report: ScoreReport) -> None:
         if self._rows_directory is None:
@@ -340,6 +360,8 @@ class ValidationScorer:
     def close(self, timeout_s: float = 60.0) -> bool:
         """Close the scorer. If the server answers, wait up to `timeout_s` for scores; unscored steps stay on disk.
 
+        Steps that the server refused, for example because of the token, are not waited for.
+
         Returns:
             True if no unscored step is left. Closing twice is fine.
         """
@@ -348,7 +370,7 @@ class ValidationScorer:
         with self._closing:
             if self._steps.closed:
                 return self._steps.wait_empty(0)
-            done = self._steps.wait_empty(0) or (self._answers(timeout_s) and self._steps.wait_empty(timeout_s))
+            done = self._steps.wait_empty(0) or (self._answers(timeout_s) and self._steps.wait_unrefused(timeout_s))
             if not done:
                 _log.warning("%d steps stay in the directory for the next scorer", self.counts()[StepState.NOT_SCORED])
             self._steps.close()
