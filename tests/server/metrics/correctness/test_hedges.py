@@ -97,6 +97,18 @@ def test_a_line_for_each_candidate(bullet: str) -> None:
     assert introduced["alternatives"] == 5.0
 
 
+def test_a_long_list_is_no_answer_whatever_is_asked() -> None:
+    towns = [
+        f"{first}{second}" for first in ("Al", "Bel", "Cor", "Dun", "Er") for second in ("ton", "ville", "wick", "by")
+    ]
+    listed = ", ".join([*towns, "Paris", "what is left is right"])
+    for question in ("Which city is it?", "Where was Alton and Corby signed?", "Name a city"):
+        assert of(listed, "Paris", question=question)["alternatives"] == 8.0
+    assert of(", ".join([*towns[:6], "Paris"]), "Paris", question="Name a city")["alternatives"] == 0.0
+    clauses = ["it is so", "he was there", "they were not"]
+    assert of(", ".join([*towns[:6], *clauses, "Paris"]), "Paris", question="Which city?")["alternatives"] == 0.0
+
+
 @pytest.mark.parametrize(
     ("lines", "references", "question"),
     [

@@ -323,6 +323,6 @@ def _word_features(question: FeatureText, references: Sequence[FeatureText], ans
         **refusal_features(question, references, answer),
         **mention_features(question, references, answer, focus),
         "denied": float(denies(question, references, focus.surroundings)),
-        "alternatives": alternatives(question, references, focus.statement),
+        "alternatives": alternatives(question, references, answer, focus.statement),
         **spelling_features([references[index] for index in closest], best, answer, asked),
     }

@@ -9,8 +9,10 @@ from rapidfuzz.distance import Indel
 from gradewire_server.metrics.correctness.denials import led_verdict
 from gradewire_server.metrics.correctness.words import STOP_WORDS, VOCABULARY, FeatureText, folded_words
 
-_MAX_LIST_CHARACTERS: Final = 2048
+_MAX_LIST_CHARACTERS: Final = 1024
+_MAX_BULLETED_CHARACTERS: Final = 4096
 _MOST_CANDIDATES: Final = 64
+_MANY_CANDIDATES: Final = 20
 _MAX_CANDIDATE_WORDS: Final = 8
 _MIN_CANDIDATES_WITHOUT_OR: Final = 5
 _LEAST_MARKED: Final = 3
@@ -27,7 +29,7 @@ _MARK: Final = re.compile(r"(?<=[^\W\d_])\s*/\s*(?=[^\W\d_])|;(?=\s)|\?(?=\s|$)"
 _COMMA: Final = re.compile(r",|\b(?:and|und|then)\b|(?:^|\s)\d\)|\.(?=\s|$)")
 _BULLET: Final = re.compile(r"^[ \t]*(?:[-*+\u2022\u2013]|\d{1,2}[.)])[ \t]+(?=\S)", re.MULTILINE)
 _LEAST_SHARE_OF_CANDIDATES: Final = 0.75
-"""Minimum share of bulleted lines that are candidates. The others may be clauses, as titles of works are."""
+"""Minimum share of candidates in a long list. Its other parts may be clauses, as titles of works are."""
 _NUMBERED: Final = re.compile(r"(?:^|\s)2\)")
 # Questions to which an answer may give several candidates.
 _ASKS_FOR_ONE_OF: Final = re.compile(
@@ -73,21 +75,24 @@ _BOTH_VERDICTS: Final = [
 _NO_CANDIDATES: Final = STOP_WORDS.union(VOCABULARY["words"]["no_candidates"].split())
 
 
-def alternatives(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> float:
+def alternatives(
+    question: FeatureText, references: Sequence[FeatureText], answer: FeatureText, statement: FeatureText
+) -> float:
     """Return the number of wrong candidates, 0 to 8, in an answer that lists a right candidate too and chooses none.
 
     Only answers that consist of candidates count, such as "Lyon or Paris", "Lyon? Paris? Nice?" and "yes and no". These
     do not count: two names for one thing ("a goad or prod"), alternatives that a reference or the question offers, and
-    lists with several right candidates.
+    lists with several right candidates. Of a long answer, only the statement counts (see `Focus`), but all lines of a
+    list.
     """
-    raw = answer.raw[: _MAX_LIST_CHARACTERS + 1].replace("\u2019", "'")
+    raw = statement.raw[: _MAX_LIST_CHARACTERS + 1].replace("\u2019", "'")
     if len(raw) > _MAX_LIST_CHARACTERS or any(
         _OR.search(said) or _MARK.search(said) for said in (each.raw.casefold() for each in references)
     ):
         return 0.0
     text = _ASIDE.sub(" ", raw.casefold())
     asked = question.raw.rstrip(" ?").casefold()
-    if (listed := _bulleted(text)) is not None:
+    if (listed := _bulleted(answer.raw)) is not None:
         wants_examples = _ASKS_FOR_ONE_OF.search(asked) is not None or _are_several(references)
         is_answer = wants_examples and len(listed) <= _MOST_EXAMPLES
         others = [] if is_answer else _other_candidates(question.distinct, references, listed, several=True)
@@ -98,14 +103,15 @@ def alternatives(question: FeatureText, references: Sequence[FeatureText], answe
     ors = len(_OR.findall(text)) if "or" in text or "oder" in text else 0
     if any(mark in text for mark in "/;?"):
         ors += len(_MARK.findall(text.rstrip(" ?;.")))
-    offers = _OR.search(asked) is not None
-    if not (hedged or ors or _has_commas(text, _MIN_CANDIDATES_WITHOUT_OR - 1)) or (
-        _ASKS_FOR_ONE_OF.search(asked) and not offers
-    ):
+    if not (hedged or ors or _has_commas(text, _MIN_CANDIDATES_WITHOUT_OR - 1)):
         return 0.0
+    offers = _OR.search(asked) is not None
     parts = _candidates(_SUBJECT.sub("", text))
-    if not hedged and not (
-        _is_list(_ASIDE.sub(" ", raw), len(parts), ors) and (offers or not _repeats_question(question, parts))
+    # More candidates are no answer, whatever the question asks for.
+    may_be_answer = not offers and len(parts) <= _MOST_EXAMPLES
+    is_list = hedged or _is_list(_ASIDE.sub(" ", raw), len(parts), ors)
+    if not is_list or (
+        may_be_answer and (_ASKS_FOR_ONE_OF.search(asked) or (not hedged and _repeats_question(question, parts)))
     ):
         return 0.0
     others = _other_candidates(
@@ -175,7 +181,7 @@ def _bulleted(text: str) -> list[frozenset[str]] | None:
     """Return the words of the candidates in a list with one per line, or None if the text is no such list."""
     if text.count("\n") < _MIN_CANDIDATES_WITHOUT_OR - 1:
         return None
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in _ASIDE.sub(" ", text[:_MAX_BULLETED_CHARACTERS].casefold()).splitlines() if line.strip()]
     parts = [_BULLET.sub("", line) for line in lines if _BULLET.match(line)]
     found = [frozenset(words) for part in parts if (words := _candidate_words(part))]
     enough = max(_MIN_CANDIDATES_WITHOUT_OR, _LEAST_SHARE_OF_CANDIDATES * len(lines))
@@ -183,14 +189,17 @@ def _bulleted(text: str) -> list[frozenset[str]] | None:
 
 
 def _candidates(text: str) -> list[frozenset[str]]:
-    """Return the words of each candidate, or an empty list if a candidate is a clause."""
+    """Return the words of each candidate, or an empty list if a candidate is a clause, as a few of many may be."""
+    parts = _COMMA.split(_MARK.sub(",", _OR.sub(",", text)))
     found: list[frozenset[str]] = []
-    for part in _COMMA.split(_MARK.sub(",", _OR.sub(",", text))):
+    clauses = len(parts) - _LEAST_SHARE_OF_CANDIDATES * len(parts) if len(parts) >= _MANY_CANDIDATES else 0.0
+    for part in parts:
         words = _candidate_words(part)
-        if words is None or len(found) == _MOST_CANDIDATES:
-            return []
         if words:
             found.append(frozenset(words))
+        clauses -= words is None
+        if clauses < 0 or len(found) > _MOST_CANDIDATES:
+            return []
     return found
 
 
