@@ -77,11 +77,13 @@ class LevelStart(NamedTuple):
     Attributes:
         fit: The fit's ID, 12 hex digits.
         form: The fit's JSON form, without a level.
+        origin: The data that the fit was made from, in words.
         replaced: Provenance of the model's present level, which was made from the same fit, or None without a level.
     """
 
     fit: str
     form: dict[str, Any]
+    origin: str
     replaced: dict[str, Any] | None
 
 
@@ -103,20 +105,21 @@ def level_start(repository: Path | None, name: str, grader: str = "") -> LevelSt
         model = load_built(_repository(repository), name, graph=False)
     known = load_catalog().get(name)
     listed = known.calibrations if known is not None and known.digest == model.digest else ()
-    fits = [each.fit for each in (*model.calibrations, *listed) if each.key == key]
+    fits = [each for each in (*model.calibrations, *listed) if each.key == key]
     metric = f"correctness?grader={grader}" if grader else "correctness"
     way_out = f"Fit the probability first: gradewire calibrate FILE --metric '{metric}' --model {name}"
     if not fits:
         raise InvalidRequest(f"{name} lacks a fit for {metric}. {way_out}")
-    replaced = json.loads(fits[0]).get(LEVEL)
-    start = next((text for text in fits if replaced is None or fit_id(text) == replaced["fit"]), "")
-    if not start:
+    replaced = json.loads(fits[0].fit).get(LEVEL)
+    start = next((each for each in fits if replaced is None or fit_id(each.fit) == replaced["fit"]), None)
+    if start is None:
         raise InvalidRequest(
             f"{name} no longer has fit {replaced['fit']}, which its level for {metric} was made from. Go back to the "
             f"fit before the level: gradewire calibrate --undo --metric correctness --model {name}"
         )
     with invalid_request(FitError, named=f"the fit of {name} for {metric} cannot be used: "):
-        return LevelStart(read_fit(start, features_of(grader), version=VERSION).identity, json.loads(start), replaced)
+        identity = read_fit(start.fit, features_of(grader), version=VERSION).identity
+        return LevelStart(identity, json.loads(start.fit), start.described, replaced)
 
 
 def stored_fit(repository: Path | None, name: str, grader: str = "") -> tuple[str, dict[str, Any], str] | None:

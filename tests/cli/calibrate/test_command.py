@@ -211,6 +211,10 @@ def test_a_level_of_the_stored_probability_is_fitted_and_served(
     assert "all rows are wrong, but a level needs right and wrong answers" in alike.stderr
     tried = run(own, *level, "--dry-run", "--json", tmp_path / "tried.json")
     assert tried.exit_code == 0, tried.output
+    assert "the new fit is better than the one that it would replace (Brier score -" in tried.stderr
+    assert f"{fitted.described}. If your rows are among these, its values here are too good" in " ".join(
+        (tried.stdout + tried.stderr).split()
+    )
     assert load_built(built / "models", NAME).calibrations == (fitted,)
     half = run(write_rows(tmp_path / "more.jsonl", answers(120)), *level, "--fit-half", "a", "--dry-run")
     assert half.exit_code == 0, half.output

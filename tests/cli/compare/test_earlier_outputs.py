@@ -57,6 +57,40 @@ def test_stored_scores_give_the_figures_of_a_run_that_scores(command: Command, s
     assert stored["chooser"] == scored["chooser"]
 
 
+def test_a_gate_over_outputs_without_questions_trusts_no_ids(command: Command, score: Score) -> None:
+    files = [score("base", letters(*[50] * 12)), score("new", letters(*[90] * 12))]
+    gate = ("--quiet", "--fail-if", "smile.mean < -0.01")
+    done = command("compare", *files, *gate, stub=StubTransport(never))
+    assert done.exit_code == 4, done.output
+    assert "12 of 12 pairs of base and new have nothing but the id in common, which does not prove" in done.stderr
+    assert "--keep-columns all, or use --match id" in done.stderr
+    assert command("compare", *files, *gate, "--match", "id", stub=StubTransport(never)).exit_code == 0
+    kept = [score(name, letters(*[50] * 12), "--keep-columns", "all") for name in ("first", "second")]
+    assert command("compare", *kept, *gate, stub=StubTransport(never)).exit_code == 0
+
+
+def test_a_gate_compares_no_answers_to_different_references(command: Command, score: Score) -> None:
+    rows = letters(*[50] * 12)
+    changed = [{**row, "references": [row["prediction"]]} if number < 3 else row for number, row in enumerate(rows)]
+    files = [score("base", rows, "--keep-columns", "all"), score("new", changed, "--keep-columns", "all")]
+    gate = ("--quiet", "--fail-if", "smile.mean < -0.01")
+    done = command("compare", *files, *gate, stub=StubTransport(never))
+    assert done.exit_code == 4, done.output
+    assert "3 of 12 pairs of base and new have different references, so their scores are not comparable" in done.stderr
+    assert command("compare", *files, *gate, "--allow-missing", "25%", stub=StubTransport(never)).exit_code == 0
+
+
+@pytest.mark.parametrize("kept", ["all", ""])
+def test_a_table_of_scores_is_not_scored_again(command: Command, tmp_path: Path, kept: str) -> None:
+    rows, files = write_rows(tmp_path / "answers.jsonl", letters(*[50] * 4)), [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for out in files:
+        options = ("--keep-columns", kept) if kept else ()
+        assert command("score", rows, "--out", out, "--quiet", *options).exit_code == 0
+    done = command("compare", *files, "--quiet", stub=StubTransport(never))
+    said = "is a table of gradewire score" if kept else "is an output of gradewire score without the columns of "
+    assert (done.exit_code, said in done.stderr, "--keep-columns all" in done.stderr) == (2, True, True), done.output
+
+
 def test_resume_takes_no_winner_by_scores_that_have_changed(command: Command, score: Score, tmp_path: Path) -> None:
     files, out = [score("base", letters(*[50] * 12)), score("new", letters(*[90] * 12))], tmp_path / "pairs.jsonl"
     compared(command, *files, "--out", out)
@@ -71,7 +105,9 @@ def test_an_output_with_a_former_name_of_a_metric_is_compared_with_one_of_now(co
     files = [score("base", letters(*[50] * 12)), score("new", letters(*[90] * 12))]
     for file, name in zip(files, ("calibrated", "correctness"), strict=True):
         file.write_text(file.read_text().replace('"smile', f'"{name}'))
-    side = compared(command, *files, "--by", "calibrated", "--fail-if", "calibrated.wins < 0")["comparisons"]["new"]
+    side = compared(command, *files, "--by", "calibrated", "--match", "id", "--fail-if", "calibrated.wins < 0")[
+        "comparisons"
+    ]["new"]
     assert side["metrics"]["correctness"]["difference"]["value"] == pytest.approx(0.4)
 
 
@@ -203,7 +239,9 @@ def test_what_differs_in_lines_counts_and_summaries_is_told(command: Command, sc
     assert told["gradewire version"][1] == "9.9"
     assert told["server version"] == ("stub", "8.8")
     assert found["metrics_of_different_definitions"] == ["smile"]
-    done = command("compare", base, new, "--quiet", "--fail-if", "smile.mean < 0", stub=StubTransport(never))
+    done = command(
+        "compare", base, new, "--quiet", "--match", "id", "--fail-if", "smile.mean < 0", stub=StubTransport(never)
+    )
     assert (
         "smile: base and new were scored by different definitions (below), so their scores are not comparable"
         in done.stdout

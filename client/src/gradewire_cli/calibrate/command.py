@@ -145,7 +145,7 @@ class CalibrateRun:
         if form is not None and form.get("rows", {}).get("sha256") == rows.sha256:
             warnings.append(f"warning: {before} was made from these rows, so its values here are too good")
         elif stored is not None:
-            lines.append(f"{before}: {stored[2]}. If your rows are among these, its values here are too good")
+            lines.append(_origin_note(before, stored[2]))
         show_tables(probability_tables(fit, before), lines, warnings)
         self._refuse_unless_better(fit.gain)
         figures = {f"{each}_held_out": value for each, value in fit.result.quality.items() if math.isfinite(value)}
@@ -159,7 +159,8 @@ class CalibrateRun:
         features = [each[0] for each in known.correctness_features(grader)]
         fit = fitted_level(scored, start.form, features, known.correctness_shape(), self.run.draws)
         warnings = warning_lines(scored, labelled, enough=ENOUGH_FOR_A_LEVEL)
-        show_tables([level_table(fit)], level_lines(fit, start.fit, scored, start.replaced), list(warnings))
+        lines = [*level_lines(fit, start.fit, scored, start.replaced), _origin_note(f"fit {start.fit}", start.origin)]
+        show_tables([level_table(fit)], lines, list(warnings))
         self._refuse_unless_better(fit.gain)
         provenance = {**asdict(fit.level), "fit": start.fit, "rows": self._described(rows), "date": today()}
         stored = {**fit.form, "figures": dict(fit.figures), known.LEVEL: provenance}
@@ -172,7 +173,11 @@ class CalibrateRun:
 
     def _refuse_unless_better(self, gain: Gain | None) -> None:
         """Exit with code 5 if the new fit is not better than the one that it would replace, unless --force is given."""
-        if gain is None or gain.is_better:
+        if gain is None:
+            return
+        if gain.is_better:
+            if self.options["dry_run"]:
+                tell([f"the new fit is better than the one that it would replace ({gain.statistic} {gain.text})"])
             return
         said = f"the new fit is not better than the one that it would replace ({gain.statistic} {gain.text})"
         if self.options["force"]:
@@ -242,6 +247,10 @@ class CalibrateRun:
         metrics = replace(self.run.metrics, metrics=metric)
         labelled = replace(self.run, metrics=metrics).collect(transport, keeps_rows=True)
         return labelled, Split(*labelled_scores(labelled, metric, half=self.options["half"]))
+
+
+def _origin_note(fit: str, origin: str) -> str:
+    return f"{fit}: {origin}. If your rows are among these, its values here are too good"
 
 
 def calibrate_run_of(options: Mapping[str, Any], metric: Metric) -> LabelledRun:

@@ -15,7 +15,7 @@ from gradewire_cli.problems import InputError
 from gradewire_cli.scoring.labelled_rows import label_named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gradewire_cli.compare.result import CompareResult, SideComparison
     from gradewire_stats.comparison.pairs import PairComparison
@@ -206,14 +206,35 @@ def incomplete_sides(conditions: Sequence[Condition], result: CompareResult, all
     """Return a sentence for each candidate and metric of a condition with too many missing rows.
 
     A row of the baseline counts as missing if the candidate has no partner for it or answers it with an empty text, or
-    if either answer failed. For a judge, a pair without a winner or a tie counts as failed. `allowed` is the largest
-    share of the baseline's rows that may be missing, 0 to 1.
+    if either answer failed. For a judge, a pair without a winner or a tie counts as failed. A pair with different
+    references counts, too, and one that nothing but an id matches. `allowed` is the largest share of the baseline's
+    rows that may be missing, 0 to 1.
     """
     found: dict[str, None] = {}
-    for side in result.sides:
+    for side in result.sides if conditions else ():
+        found |= dict.fromkeys(_unlike(side, allowed))
         labels = [each.label(list(side.overall.metrics), result.chooser) for each in conditions]
         found |= {sentence: None for label in labels if (sentence := _incomplete(side, label, allowed))}
     return list(found)
+
+
+def _unlike(side: SideComparison, allowed: float) -> Iterator[str]:
+    """Yield sentences about too many pairs with different references, or with nothing but an id in common."""
+    matching, pairs = side.matching, len(side.matching.pairs)
+    most = f"{100 * allowed:.3g} %"
+    if matching.other_references > allowed * pairs:
+        yield (
+            f"{matching.other_references} of {pairs} pairs of {side.baseline} and {side.candidate} have different "
+            f"references, so their scores are not comparable. At most {most} may differ. Score both with the same "
+            "references, or set --allow-missing"
+        )
+    if matching.unchecked > allowed * pairs:
+        key = {"row": "row number"}.get(matching.rule, matching.rule)
+        yield (
+            f"{matching.unchecked} of {pairs} pairs of {side.baseline} and {side.candidate} have nothing but the {key} "
+            "in common, which does not prove that they answer the same question. Keep the questions with gradewire "
+            f"score --keep-columns all, or use --match {matching.rule}"
+        )
 
 
 def _incomplete(side: SideComparison, label: str, allowed: float) -> str:

@@ -21,6 +21,7 @@ from gradewire_cli.results.journal import Journal, refuse_existing
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.resumable_output import ResultsFile
 from gradewire_cli.results.tables import all_tables_option, html_option, table_file_options
+from gradewire_cli.rows.columns import are_of_output
 from gradewire_cli.rows.row import Row, with_picture_digests
 from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser
 from gradewire_cli.scoring.corpus import refuse_part_of_a_request
@@ -94,6 +95,11 @@ class CompareJob:
                 collected.keep_only(self.only_labels)
         else:
             opened = self.source.open()
+            if are_of_output(opened.columns):
+                raise InputError(
+                    f"{self.source.name} is a table of gradewire score, and outputs are compared as JSONL. Run: "
+                    "gradewire score --keep-columns all --out FILE.jsonl"
+                )
             tell(opened.notes)
             collected = Collected(list(opened.rows), has_synthetic=opened.has_synthetic)
             tell(opened.late_notes)

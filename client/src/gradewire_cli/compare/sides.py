@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -178,6 +178,8 @@ class Matching:
         repeated: Skipped rows. Each repeats the question of another row of the same side.
         other_references: Number of pairs with different references.
         other_questions: Number of pairs with different questions, which --match id allows.
+        unchecked: Number of pairs that `auto` matched only by id or row number, because a row lacks its question and
+            its references.
     """
 
     baseline: Side
@@ -189,6 +191,7 @@ class Matching:
     repeated: Sequence[Row]
     other_references: int
     other_questions: int
+    unchecked: int = 0
 
     def notes(self) -> Iterator[str]:
         """Yield sentences on rows that are not compared, and on doubtful pairs."""
@@ -237,7 +240,9 @@ def match(baseline: Side, candidate: Side, *, rule: Rule, duplicates: Duplicates
             most, found = shared, (name, keys)
     if found is not None:
         matching = _matched(baseline, candidate, *found, duplicates)
-        if rule == "auto" and matching.rule == "id":
+        if rule != "auto":
+            return replace(matching, unchecked=0)
+        if matching.rule == "id":
             _check_questions(matching)
         return matching
     raise InputError(
@@ -281,6 +286,7 @@ def _matched(
         repeated=repeated,
         other_references=sum(_differ(one, other, "references") for one, other in pairs),
         other_questions=sum(_differ(one, other, "question") for one, other in pairs) if rule == "id" else 0,
+        unchecked=sum(not _share_text(one, other) for one, other in pairs) if rule != "question" else 0,
     )
 
 
@@ -324,6 +330,11 @@ def _has_more_text(row: Row) -> bool:
 def _differ(one: Row, other: Row, name: str) -> bool:
     values = [_field(row, name) for row in (one, other)]
     return None not in values and values[0] != values[1]
+
+
+def _share_text(one: Row, other: Row) -> bool:
+    """Return True if both rows have a question, or both have references."""
+    return any(None not in (_field(one, name), _field(other, name)) for name in ("question", "references"))
 
 
 def _field(row: Row, name: str) -> object:

@@ -2,7 +2,7 @@
 
 import itertools
 import shlex
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -159,6 +159,12 @@ class Layouts:
         return chosen
 
 
+def are_of_output(columns: Collection[str]) -> bool:
+    """Return True if columns look like those of a file that `gradewire score` wrote, as JSONL or as a table."""
+    has_scores = "scores" in columns or any(column.endswith(".score") for column in columns)
+    return has_scores and "index" in columns and "digest" in columns
+
+
 def refusal(path: str, error: AmbiguousColumnsError, columns: Sequence[str], options: RowOptions) -> InputError:
     """Return the error for a file with unclear columns, with the --map options that make them clear."""
     choices = [
@@ -211,6 +217,11 @@ def _no_column(
     looked = [usual for each in others for usual in options.usual[each]]
     shown = ", ".join(looked[:_MOST_NAMES]) + (", …" if len(looked) > _MOST_NAMES else "")
     text = f"{path}: no column for {name} (looked for {shown}). {_listed(columns)}"
+    if are_of_output(columns) and not any(row.get("input") for row in rows):
+        return printable(
+            f"{text}. This is an output of gradewire score without the columns of its input. Add --keep-columns all to "
+            "gradewire score, or name the file with the answers"
+        )
     shared = [column for column in similar_columns(SHARED_NAMES, columns) if column not in options.columns.values()]
     open_fields = [each for each in CHOSEN_FIELDS if each in options.needed and each not in options.columns]
     if name in CHOSEN_FIELDS and shared and len(open_fields) == len(CHOSEN_FIELDS):
