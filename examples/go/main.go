@@ -29,7 +29,7 @@ func main() {
 	var trailer metadata.MD
 	reply, err := gradewire.NewScoringClient(connection).Score(ctx, &gradewire.ScoreRequest{
 		Items: []*gradewire.Item{
-			{Id: "right", Question: "What sleeps?", References: []string{"cat"}, Prediction: "A small cat."},
+			{Id: "right", Question: "What sleeps?", References: []string{"cat"}, Prediction: "It is a cat."},
 			{Id: "empty", Question: "What sleeps?", References: []string{"cat"}},
 		},
 		Metrics: []*gradewire.MetricSpec{

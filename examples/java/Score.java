@@ -18,7 +18,7 @@ public final class Score {
     Item.Builder cat = Item.newBuilder().setQuestion("What sleeps?").addReferences("cat");
     ScoreRequest request =
         ScoreRequest.newBuilder()
-            .addItems(cat.clone().setId("right").setPrediction("A small cat."))
+            .addItems(cat.clone().setId("right").setPrediction("It is a cat."))
             .addItems(cat.clone().setId("empty"))
             .addMetrics(MetricSpec.newBuilder().setCorrectness(CorrectnessParameters.getDefaultInstance()))
             .build();

@@ -15,7 +15,7 @@ from gradewire_cli.group import gradewire
 from gradewire_cli.lazy_commands import MountedGroup
 from gradewire_cli.options.help import Command, group_of, is_rare
 
-MOST_SHOWN = 12
+MOST_SHOWN = 13
 """Options that --help shows, without those of the help itself."""
 MOST_SHOWN_BY = {"serve": 14}
 ONE_TEXT = ("--model-repository", "--judge-repository", "--rewards-")
@@ -92,6 +92,13 @@ def test_help_shows_the_everyday_options_and_help_all_every_one(name: str) -> No
     assert flags_in(shown(name, "--help")) == everyday
     if any(map(is_rare, options)):
         assert flags_in(shown(name, "--help-all")) == {option.opts[0] for option in options}
+
+
+@pytest.mark.parametrize("name", ["score", "compare", "bulk", "leaderboard"])
+def test_help_names_the_options_that_errors_of_a_guarded_server_ask_for(name: str) -> None:
+    text = shown(name, "--help")
+    assert re.search(r"^  --token TOKEN .*GRADEWIRE_TOKEN", text, re.MULTILINE | re.DOTALL)
+    assert "--tls-ca FILE" in text
 
 
 def test_a_flag_means_the_same_in_all_commands() -> None:

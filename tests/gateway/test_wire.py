@@ -82,6 +82,7 @@ def test_values_of_other_types_are_read_or_refused(value: dict[str, Any]) -> Non
         ({"metrics": [{"smile": {"preset": "v1"}}]}, "metrics[0].smile.preset", "SMILE_PRESET_V1"),
         ({"metrics": [{"smile": {"sentenceWeight": "x"}}]}, "metrics[0].smile.sentenceWeight", "number"),
         ({"metrics": [{"bertscore": {"layer": -1}}]}, "metrics[0].bertscore.layer", "from 0"),
+        ({"metrics": [{"smile": {"threshold": [1]}}]}, "metrics[0].smile.threshold", "a number, not a list"),
         ({"omitDiagnostics": 1}, "omitDiagnostics", "true or false"),
         ({"item": 1}, "item", "ScoreRequest are items, metrics"),
     ],
@@ -91,6 +92,31 @@ def test_the_fault_is_found_where_it_is(value: Any, at: str, what: str) -> None:
     assert fault is not None
     assert fault.at == at
     assert what in fault.what
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("72", "must be a string, not a number"),
+        ("7.5", "must be a string, not a number"),
+        ("NaN", "must be a string, not a number"),
+        ("false", "must be a string, not true or false"),
+        ('["a"]', "must be a string, not a list"),
+        ("{}", "must be a string, not an object"),
+        (r'"a \ud800"', "must be a string without lone surrogates"),
+    ],
+)
+def test_a_text_of_another_type_is_refused_with_the_type(written: str, says: str) -> None:
+    with pytest.raises(ProblemError) as caught:
+        read_message(f'{{"items": [{{"prediction": {written}}}]}}'.encode(), Request)
+    assert caught.value.problem.detail == f"items[0].prediction: {says}"
+
+
+@pytest.mark.parametrize("written", ["NaN", "Infinity", "-Infinity", "1e999", "1" + 400 * "0"])
+def test_a_parameter_that_is_no_finite_number_is_refused_without_a_word_that_would_be_refused_too(written: str) -> None:
+    with pytest.raises(ProblemError) as caught:
+        read_message(f'{{"metrics": [{{"smile": {{"threshold": {written}}}}}]}}'.encode(), Request)
+    assert caught.value.problem.detail == "metrics[0].smile.threshold: must be a finite number"
 
 
 @pytest.mark.parametrize(

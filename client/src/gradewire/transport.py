@@ -51,13 +51,14 @@ class Endpoint:
     Attributes:
         address: HOST:PORT, or any name that gRPC resolves. With `dns:///name:50051`, calls are spread over all
             addresses of the name.
-        token: Bearer token for every call.
+        token: Bearer token for every call, without the word "Bearer".
         tls: Encryption settings; None means no encryption.
         connections: Maximum number of connections; 0 means enough to reach every server process.
 
     Raises:
-        InvalidRequest: An argument has a wrong type, the address has a scheme of HTTP, or the token has characters that
-            a header cannot contain. gRPC would report such errors only at the first call, or never.
+        InvalidRequest: An argument has a wrong type, the address has a scheme of HTTP, or the token begins with
+            "Bearer " or has characters that a header cannot contain. gRPC would report such errors only at the first
+            call, or never.
     """
 
     address: str
@@ -89,6 +90,11 @@ class Endpoint:
             raise InvalidRequest(
                 "token (command: --token, GRADEWIRE_TOKEN) contains a line break, a blank at either end, or a "
                 "character that is not allowed in tokens: copy the token again, without a line break"
+            )
+        if token.casefold().startswith("bearer "):
+            raise InvalidRequest(
+                "token (command: --token, GRADEWIRE_TOKEN) begins with 'Bearer ', which the client adds by itself: give "
+                "only what follows"
             )
 
 

@@ -171,7 +171,7 @@ def reward_endpoints(gateway: Gateway) -> dict[str, Endpoint]:
     """Return an endpoint for each path. The gateway closes the endpoints' scorers."""
     settings = gateway.settings.rewards
     if settings.extraction == "auto":
-        # The first search compiles its rules, for a third of a second, so that no post waits for that.
+        # The first search compiles its rules, for a second or two, so that no post waits for that.
         Thread(target=extract_answer, args=("",), name="gradewire-final-answers", daemon=True).start()
 
     def make(caller: Metadata) -> RewardScorer:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
+from types import NoneType
 from typing import Any, Final, TypeAlias, TypeVar
 
 from google.protobuf import json_format
@@ -77,10 +78,22 @@ def _method(method: MethodDescriptor) -> RpcMethod:
     )
 
 
+_KINDS: Final[Mapping[type, str]] = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    str: "a string",
+    list: "a list",
+    dict: "an object",
+    NoneType: "null",
+}
+"""Names of the kinds of JSON values."""
+
+
 def text_of(value: object, at: str) -> str:
     """Return `value` if it is a string, otherwise raise ProblemError."""
     if not isinstance(value, str):
-        raise invalid(f"{at}: must be a string", at)
+        raise invalid(f"{at}: must be a string, not {_KINDS[type(value)]}", at)
     try:
         value.encode()
     except UnicodeEncodeError:  # a lone surrogate, such as "\\ud800"
@@ -212,7 +225,7 @@ def _of_value(value: object, field: FieldDescriptor, at: str) -> Iterator[Fault]
     if field.message_type is not None:
         yield from _of_message(value, field.message_type, at)
     elif not _fits(value, field):
-        yield Fault(at, _expected(field))
+        yield Fault(at, _expected(field, _KINDS[type(value)]))
 
 
 def _fits(value: Any, field: FieldDescriptor) -> bool:
@@ -227,7 +240,8 @@ def _fits(value: Any, field: FieldDescriptor) -> bool:
     return True
 
 
-def _expected(field: FieldDescriptor) -> str:
+def _expected(field: FieldDescriptor, given: str) -> str:
+    """Return what a field takes instead of a value of the kind `given`."""
     if field.enum_type is not None:
         return f"must be one of {', '.join(value.name for value in field.enum_type.values)}"
     if field.type == FieldDescriptor.TYPE_BYTES:
@@ -236,10 +250,11 @@ def _expected(field: FieldDescriptor) -> str:
     if kind in INTEGERS:
         least, most = INTEGERS[kind]
         return f"must be a whole number from {least} to {most}"
-    if kind in FLOATS:
-        return 'must be a number, "NaN", "Infinity" or "-Infinity"'
-    is_bool = kind == FieldDescriptor.CPPTYPE_BOOL
-    return "must be true or false" if is_bool else "must be a string without lone surrogates"
+    if kind in FLOATS:  # no field has a use for the strings "NaN" and "Infinity", which JSON of protobuf allows
+        return "must be a finite number" if given == _KINDS[float] else f"must be a number, not {given}"
+    if kind == FieldDescriptor.CPPTYPE_BOOL:
+        return "must be true or false"
+    return "must be a string without lone surrogates" if given == _KINDS[str] else f"must be a string, not {given}"
 
 
 _UNFIT: Final = (

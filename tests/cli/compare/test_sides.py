@@ -82,6 +82,16 @@ def test_rows_of_one_id_that_ask_different_questions_are_refused() -> None:
     assert "2 pairs of a and b have the same id but different questions" in list(by_id.notes())
 
 
+def test_rows_with_ids_that_are_matched_by_question_are_noted() -> None:
+    one = side("a", asked("x", id=1), asked("y", id=2))
+    other = side("b", asked("x", id="one"), asked("y", id="two"), start=10)
+    found = matched(one, other)
+    assert (found.rule, numbers(found)) == ("question", [(0, 10), (1, 11)])
+    assert list(found.notes()) == ["rows of a and b are matched by question, not by id"]
+    without_ids = matched(side("a", asked("x")), side("b", asked("x"), start=10))
+    assert (without_ids.rule, list(without_ids.notes())) == ("question", [])
+
+
 def test_a_row_without_a_question_is_no_other_question() -> None:
     found = matched(side("a", asked("x", id=1)), side("b", {"id": 1, "prediction": "p"}))
     assert (len(found.pairs), found.other_references) == (1, 0)

@@ -1,5 +1,6 @@
 """Encryption and tokens, with a real server."""
 
+import re
 import ssl
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from tests.support.servers.server_process import ServerProcess
+from tests.support.servers.several_processes import wait_until
 
 import gradewire
 from gradewire import Client, Tls
@@ -109,6 +111,59 @@ def test_the_port_of_metrics_is_told_from_that_of_calls(tmp_path: Path, minilm: 
         client = Client(f"127.0.0.1:{server.http_port}", deadline_s=60)
         with client, pytest.raises(gradewire.ServerUnreachable, match="speaks HTTP instead of gRPC"):
             client.score([RIGHT], "exact_match")
+
+
+def test_the_https_port_of_the_http_api_is_told_from_that_of_calls(guarded: ServerProcess, certificate: Path) -> None:
+    cert, key = certificate / "cert.pem", certificate / "key.pem"
+    known = Tls(root_certificates=cert, certificate_chain=cert, private_key=key, server_name="grader")
+    says = r"speaks HTTPS instead of gRPC, .*: give the port that `gradewire serve` prints when it is ready"
+    # Without TLS the client can know only by a handshake of its own.
+    for tls, end in ((known, ""), (None, r", and tls=gradewire\.Tls\(…\) \(command: --tls-ca FILE\) if that .*")):
+        with Client(f"127.0.0.1:{guarded.api_port}", tls=tls, deadline_s=60) as client:
+            with pytest.raises(gradewire.ServerUnreachable, match=f"{says}{end}$") as raised:
+                client.score([RIGHT], "exact_match")
+            assert not raised.value.may_pass
+
+
+@pytest.fixture
+def other_https(certificate: Path, tmp_path: Path) -> Iterator[str]:
+    """An HTTPS server that ends the handshake with an alert if a client offers HTTP/2 alone."""
+    command = ["openssl", "s_server", "-accept", "127.0.0.1:0", "-alpn", "http/1.1", "-www"]
+    files = ["-cert", str(certificate / "cert.pem"), "-key", str(certificate / "key.pem")]
+    log = tmp_path / "log"
+    with (
+        log.open("wb") as output,
+        subprocess.Popen([*command, *files], stdin=subprocess.DEVNULL, stdout=output, stderr=output) as process,
+    ):
+        try:
+            wait_until(lambda: re.search(r"ACCEPT \S+:\d+\n", log.read_text()) is not None)
+            yield re.findall(r"ACCEPT (\S+:\d+)\n", log.read_text())[0]
+        finally:
+            process.kill()
+
+
+def test_a_foreign_https_server_is_told_from_a_gradewire_server(other_https: str, certificate: Path) -> None:
+    for tls in (None, Tls(root_certificates=certificate / "cert.pem", server_name="grader")):
+        with Client(other_https, tls=tls, deadline_s=60) as client:
+            with pytest.raises(gradewire.ServerUnreachable, match="speaks HTTPS instead of gRPC") as raised:
+                client.score([RIGHT], "exact_match")
+            assert not raised.value.may_pass
+
+
+@pytest.mark.parametrize("token", ["Bearer secret", "bearer secret"])
+def test_a_token_with_the_word_of_its_header_is_refused(token: str, tmp_path: Path) -> None:
+    message = r"token \(command: --token, GRADEWIRE_TOKEN\) begins with 'Bearer ', which the client adds by itself"
+    for make in (gradewire.transport.Endpoint, Client, gradewire.AsyncClient):
+        with pytest.raises(gradewire.InvalidRequest, match=message) as raised:
+            make("127.0.0.1:1", token=token)
+        assert "secret" not in str(raised.value)
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"references": ["a"], "prediction": "a"}\n')
+    command = [Path(sys.executable).with_name("gradewire"), "score", rows, "--server", "127.0.0.1:1", "--token", token]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert re.search(message, done.stderr)
+    assert "secret" not in done.stderr
 
 
 @pytest.mark.parametrize("token", ["secret\n", " secret", "secret\r", "sec\tret", "s\u00e9cret"])

@@ -7,7 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.e2e.client.test_tls import write_certificate
 from tests.support.servers.server_process import ServerProcess
+
+import gradewire
+from gradewire.rewards import RewardSample
 
 PAGE = Path(__file__).parents[3] / "docs" / "guides" / "rl-rewards.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
@@ -22,7 +26,7 @@ def run(sign: str, server: ServerProcess) -> dict[str, Any]:
 
 
 def test_every_block_is_run_here() -> None:
-    assert len(BLOCKS) == 4
+    assert len(BLOCKS) == 5
 
 
 def test_the_core(server: ServerProcess, capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,6 +35,16 @@ def test_the_core(server: ServerProcess, capsys: pytest.CaptureFixture[str]) -> 
     assert right.startswith("0.9")
     assert " OK a cat correctness/" in right
     assert undecided.strip() == "None EMPTY_PREDICTION"
+
+
+def test_a_guarded_server(server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with run("Tls(", server)["scorer"] as scorer:
+        with pytest.raises(gradewire.InvalidRequest, match=r"tls: ca\.pem cannot be read"):
+            scorer.score_one(RewardSample("a cat", ["a cat"]))
+        write_certificate(tmp_path).joinpath("cert.pem").rename("ca.pem")
+        with pytest.raises(gradewire.ServerUnreachable, match="does not use TLS, but this client does"):
+            scorer.score_one(RewardSample("a cat", ["a cat"]))
 
 
 def test_trl(server: ServerProcess) -> None:

@@ -56,15 +56,21 @@ def error_for(code: str, details: str, address: str, *, retry_after_s: float | N
 
 _TIMEOUT_S: Final = 1.0
 _HOST_PORT: Final = re.compile(r"(?:ipv[46]:|dns:(?:///)?)?(?P<host>\[[^\]]+\]|[^\[\]/:]+):(?P<port>\d+)")
+_HTTP2: Final = "h2"
+_HTTPS: Final = (
+    "{at} speaks HTTPS instead of gRPC, perhaps for the HTTP API: give the port that `gradewire serve` prints when it "
+    "is ready"
+)
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "UNEXPECTED_EOF", "RECORD_LAYER", "HTTP_REQUEST")
 
-Encryption = Literal["none", "tls", "tls with client certificate", "unknown"]
+Encryption = Literal["none", "tls", "tls with client certificate", "https", "unknown"]
 
 
 def encryption_at(address: str) -> Encryption:
     """Find out, within about two seconds, which encryption a server uses.
 
-    "unknown" means that nothing answers at the address, or that only gRPC can resolve the address.
+    "https" means TLS without HTTP/2, which gRPC needs. "unknown" means that nothing answers at the address, or that
+    only gRPC can resolve the address.
     """
     if (found := _HOST_PORT.fullmatch(address)) is None:
         return "unknown"
@@ -74,6 +80,8 @@ def encryption_at(address: str) -> Encryption:
         reason = error.reason or ""
         if "CERTIFICATE_REQUIRED" in reason or "HANDSHAKE_FAILURE" in reason:
             return "tls with client certificate"
+        if "no application protocol" in str(error):  # Python has no reason for this alert
+            return "https"
         return "none" if any(sign in reason for sign in _NO_TLS) else "unknown"
     except OSError:
         return "unknown"
@@ -84,8 +92,10 @@ def _probed(host: str, port: int) -> Encryption:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    context.set_alpn_protocols(["h2"])
+    context.set_alpn_protocols([_HTTP2])
     with socket.create_connection((host, port), _TIMEOUT_S) as plain, context.wrap_socket(plain) as encrypted:
+        if encrypted.selected_alpn_protocol() != _HTTP2:
+            return "https"
         encrypted.settimeout(_TIMEOUT_S)
         # An HTTP/2 server sends first. A gRPC server that requires a client certificate closes the connection instead.
         return "tls" if encrypted.recv(1) else "tls with client certificate"
@@ -94,6 +104,9 @@ def _probed(host: str, port: int) -> Encryption:
 def mismatch(endpoint: Endpoint, server: Encryption) -> str:
     """Return a message about a difference in encryption between client and server, or "" if no difference is known."""
     at, tls = endpoint.address, endpoint.tls
+    if server == "https":
+        message = _HTTPS.format(at=at)
+        return message if tls else f"{message}, and tls=gradewire.Tls(…) (command: --tls-ca FILE) if that port uses TLS"
     if tls is None and server not in {"none", "unknown"}:
         return f"{at} uses TLS, but this client does not: give tls=gradewire.Tls(…) (command: --tls-ca FILE)"
     if tls is not None and server == "none":
@@ -122,8 +135,10 @@ _CAUSES = {
     "authority's certificate as Tls(root_certificates=…) (command: --tls-ca FILE)",
     "Failed to create security handshaker": "{at}: the files in tls= are unusable: root_certificates must be PEM, and "
     "private_key must match certificate_chain (command: --tls-ca, --tls-key, --tls-cert)",
-    "http1.x server": "{at} speaks HTTP instead of gRPC, perhaps for /metrics and /healthz: give the port that "
-    "`gradewire serve` prints when it is ready",
+    "http1.x server": "{at} speaks HTTP instead of gRPC, perhaps for the HTTP API, /metrics or /healthz: give the port "
+    "that `gradewire serve` prints when it is ready",
+    "missing selected ALPN property": _HTTPS,
+    "NO_APPLICATION_PROTOCOL": _HTTPS,
 }
 # gRPC rejects a large message with the code RESOURCE_EXHAUSTED, although no server is overloaded.
 _TOO_LARGE = re.compile("message larger than max", re.IGNORECASE)

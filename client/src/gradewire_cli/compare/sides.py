@@ -209,6 +209,8 @@ class Matching:
             )
         if self.other_questions:
             yield f"{self.other_questions} pairs of {one} and {other} have the same id but different questions"
+        if self.rule == "question" and any(row.has_id for side in (self.baseline, self.candidate) for row in side.rows):
+            yield f"rows of {one} and {other} are matched by question, not by id"
         if self.rule == "row":
             yield f"rows of {one} and {other} are matched by row number, because they have neither ids nor questions"
 

@@ -11,7 +11,7 @@ __all__ = ["MAX_READ_CHARACTERS", "FinalAnswer", "Position", "find_final_answer"
 
 
 def __getattr__(name: str) -> Any:
-    """Import the search when it is first used: its regular expressions take a third of a second to compile."""
+    """Import the search when it is first used: its regular expressions take a second or two to compile."""
     if name in {"find_final_answer", "without_struck_text"}:
         from gradewire_proto.final_answer import find  # noqa: PLC0415 - see the docstring
 

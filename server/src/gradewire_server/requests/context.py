@@ -35,7 +35,7 @@ CountSynthetic: TypeAlias = Callable[[int, int], None]
 _THREAD_LENGTHS: Final = range(1025, MAX_PROMPT_BYTES + 1)
 """Prompts with these numbers of characters are parsed on a thread. Longer prompts are refused."""
 _FINAL_ANSWERS: Final = "gradewire_proto.final_answer.find"
-"""The module that finds final answers. Its import takes a third of a second."""
+"""The module that finds final answers. Its import takes a second or two."""
 
 _READ_CLAIMS: Final = frozenset({"correctness", "auto"})
 """Metrics that search every answer for its claim."""

@@ -120,6 +120,17 @@ def test_submit_raises_nothing_into_the_loop(
     assert len(dropped) == (step == 1)
 
 
+def test_a_text_in_place_of_items_is_one_line_in_the_log(
+    small_server: SmallServer, make_scorer: ScorerMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    scorer = make_scorer(small_server.address)
+    items: Any = "a text"
+    assert scorer.submit(1, items) is StepState.DROPPED
+    (record,) = caplog.records
+    assert record.getMessage().startswith("step 1 of validation was dropped: items is one str: give a list")
+    assert record.exc_info is None
+
+
 def test_a_step_without_items_has_no_mean(small_server: SmallServer, make_scorer: ScorerMaker) -> None:
     scorer = make_scorer(small_server.address)
     scorer.submit(1, [])

@@ -317,6 +317,9 @@ class ValidationScorer:
             return StepState.DROPPED
         try:
             return self._submit(header, items)
+        except GradewireError as error:  # the items are wrong, and the message says how
+            _log.error("step %d of %s was dropped: %s", header.step, header.name, error)
+            return self._dropped(header, f"{type(error).__name__}: {error}")
         except Exception as error:  # noqa: BLE001 - as above
             _log.exception("step %d of %s was dropped", header.step, header.name)
             return self._dropped(header, f"{type(error).__name__}: {error}")

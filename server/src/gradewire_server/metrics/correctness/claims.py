@@ -83,7 +83,7 @@ def _searched(text: str, layers: int) -> Claim:
     """Return the claim in a text; search marked claims again, at most `layers` times."""
     if not _may_be_cut(text):
         return Claim(text)
-    found = final_answer.find_final_answer(text)  # imported here first, which takes a third of a second
+    found = final_answer.find_final_answer(text)  # imported here first, which takes a second or two
     if not _has_words(found.text) or (found.position == "calculation" and _is_no_result(text, found.start or 0)):
         return Claim(text)
     if found.position == "whole":
