@@ -223,7 +223,7 @@ def _announce(state: Path, ports: Mapping[str, int]) -> None:
     scratch.write_text(json.dumps(addresses, indent=1), encoding="utf-8")
     scratch.replace(state / "addresses.json")
     for name, address in addresses.items():
-        _say(f"  {name:<16}{address}")
+        _say(f"  {name:<20}{address}")
     _say(f"logs: {state}/*.log | try: gradewire score examples/answers.jsonl --server {addresses['gradewire']}")
     _say("Ctrl-C or `make down` stops everything")
 

@@ -49,8 +49,8 @@ class Endpoint:
     """A server's address, with the client's credentials and connection settings.
 
     Attributes:
-        address: HOST:PORT, or any name that gRPC resolves. With `dns:///name:50051`, calls are spread over all
-            addresses of the name.
+        address: HOST:PORT, or any name that gRPC resolves. With `dns:///name:50051` or `ipv4:IP:PORT,IP:PORT`, calls
+            are spread over all addresses.
         token: Bearer token for every call, without the word "Bearer".
         tls: Encryption settings; None means no encryption.
         connections: Maximum number of connections; 0 means enough to reach every server process.
@@ -83,6 +83,11 @@ class Endpoint:
                 f"address={self.address!r} has a scheme: give HOST:PORT of the server's gRPC port, such as "
                 f"{rest.partition('/')[0]!r}{hint}"
             )
+        if "," in self.address and ":" not in self.address.partition(",")[0].partition(":")[2]:
+            raise InvalidRequest(
+                f"address={self.address!r} names several servers: give ipv4:IP:PORT,IP:PORT (or ipv6:…), or one name "
+                "that resolves to all of them"
+            )
         if self.connections < 0:
             raise InvalidRequest(f"connections is {self.connections}: give 0 or more")
         token = self.token or ""
@@ -93,8 +98,8 @@ class Endpoint:
             )
         if token.casefold().startswith("bearer "):
             raise InvalidRequest(
-                "token (command: --token, GRADEWIRE_TOKEN) begins with 'Bearer ', which the client adds by itself: give "
-                "only what follows"
+                "token (command: --token, GRADEWIRE_TOKEN) begins with 'Bearer ', which the client adds by itself: "
+                "give only what follows"
             )
 
 

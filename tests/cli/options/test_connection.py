@@ -135,7 +135,7 @@ def test_an_address_that_is_none_is_refused_in_one_line(url: str, minilm: Path, 
     )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert "--judge-url" in done.stderr
-    assert "must be a base address" in done.stderr
+    assert ("must be a base address" if "://" in url else f"use http://{url}") in done.stderr
     assert "hunter2" not in done.stderr
 
 

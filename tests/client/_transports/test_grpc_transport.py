@@ -176,6 +176,11 @@ def test_an_address_with_a_scheme_of_http_is_refused_at_once(address: str, hint:
         Endpoint(address)
 
 
+def test_a_list_of_addresses_needs_its_scheme() -> None:
+    with pytest.raises(InvalidRequest, match="names several servers: give ipv4:IP:PORT,IP:PORT"):
+        Endpoint("127.0.0.1:1,127.0.0.1:2")
+
+
 @pytest.mark.parametrize("address", ["dns:///scores.example:50051", "unix:///run/scores", "[::1]:50051"])
 def test_names_that_grpc_resolves_are_addresses(address: str) -> None:
     assert Endpoint(address).address == address

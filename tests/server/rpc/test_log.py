@@ -104,15 +104,15 @@ async def lines_of(log: RequestLog, stream: io.StringIO, *codes: str) -> list[st
 @pytest.mark.parametrize(
     ("level", "logged"),
     [
-        (logging.INFO, ["OK", "INVALID_ARGUMENT", "INTERNAL"]),
-        (logging.WARNING, ["INVALID_ARGUMENT", "INTERNAL"]),
+        (logging.INFO, ["OK", "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "INTERNAL"]),
+        (logging.WARNING, ["INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "INTERNAL"]),
         (logging.ERROR, ["INTERNAL"]),
     ],
 )
 async def test_calls_of_the_level_and_above_are_logged(level: int, logged: list[str]) -> None:
     stream = io.StringIO()
     log = RequestLog(level=level, stream=stream)
-    assert await lines_of(log, stream, "OK", "INVALID_ARGUMENT", "INTERNAL") == logged
+    assert await lines_of(log, stream, "OK", "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "INTERNAL") == logged
 
 
 async def test_a_full_buffer_drops_and_counts() -> None:

@@ -216,6 +216,16 @@ async def test_a_refused_read_is_a_miss_that_is_told(own_valkey: ValkeyServer, t
     await link.close()
 
 
+async def test_a_server_that_is_away_at_the_start_is_taken_for_away(
+    telemetry: StorageTelemetry, caplog: pytest.LogCaptureFixture
+) -> None:
+    link = RedisClient(config("redis://127.0.0.1:1", failures_to_open=3, open_s=60), telemetry)
+    await link.connect()
+    assert link.degraded() == "redis: breaker open"
+    assert "redis at 127.0.0.1:1 does not answer yet" in caplog.text
+    await link.close()
+
+
 async def test_slowness_opens_the_breaker(valkey: ValkeyServer, telemetry: StorageTelemetry) -> None:
     with LyingRedis(valkey.port) as proxy:
         link = RedisClient(config(proxy.url, slow_s=0.2, failures_to_open=2, open_s=60), telemetry)

@@ -169,9 +169,13 @@ def check_address(server: str) -> None:
     # gRPC itself resolves names with a scheme (unix:PATH, dns:///HOST:PORT), so do not check them.
     if server.startswith(("unix:", "unix-abstract:")) or ":///" in server:
         return
-    found = _HOST_PORT.fullmatch(server)
-    if found is None or not 0 < int(found["port"]) <= MAX_PORT:
-        raise click.UsageError(f"--server {server}: write HOST:PORT, e.g. 127.0.0.1:50051")
+    listed = server.removeprefix("ipv4:").removeprefix("ipv6:")
+    for address in listed.split(",") if listed != server else [server]:
+        found = _HOST_PORT.fullmatch(address)
+        if found is None or not 0 < int(found["port"]) <= MAX_PORT:
+            raise click.UsageError(
+                f"--server {server}: write HOST:PORT, e.g. 127.0.0.1:50051, or ipv4:IP:PORT,IP:PORT for several servers"
+            )
 
 
 def tls_of(options: Mapping[str, Any]) -> Tls | None:

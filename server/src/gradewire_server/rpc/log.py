@@ -28,7 +28,12 @@ _MAX_CHARACTERS: Final = 256
 _MAX_LISTED: Final = 64
 _MAX_EVENT_CHARACTERS: Final = 4096
 _MAX_TRACEBACK_CHARACTERS: Final = 8192
-_CLIENT_FAULTS: Final = frozenset({"CANCELLED", "INVALID_ARGUMENT", "UNAUTHENTICATED", "FAILED_PRECONDITION"})
+_NO_DEFECTS: Final = frozenset(
+    {
+        *("CANCELLED", "INVALID_ARGUMENT", "UNAUTHENTICATED", "PERMISSION_DENIED", "FAILED_PRECONDITION"),
+        "RESOURCE_EXHAUSTED",
+    }
+)
 _GRPC_LOGGER: Final = "grpc._cython.cygrpc"
 _LOST_CALL: Final = "ExecuteBatchError"
 """gRPC's error if the caller is gone, or the deadline has passed, before the reply is sent."""
@@ -225,7 +230,7 @@ def _beginning(time_s: float, code: str, event: str) -> dict[str, Any]:
 def _level(code: str) -> int:
     if code == "OK":
         return logging.INFO
-    return logging.WARNING if code in _CLIENT_FAULTS else logging.ERROR
+    return logging.WARNING if code in _NO_DEFECTS else logging.ERROR
 
 
 def _line(time_s: float, record: CallRecord) -> dict[str, Any]:

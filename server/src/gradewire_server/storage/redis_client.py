@@ -138,11 +138,16 @@ class RedisClient:
         return "redis: writing fails" if self._refused("write") else ""
 
     async def connect(self) -> None:
-        """Open a connection before the first request. If the server does not answer, only log a warning."""
+        """Open a connection before the first request. If the server does not answer, log a warning and go on without.
+
+        The breaker then opens at once, so that health shows it and the first requests do not wait.
+        """
         try:
             await self._timed("probe", self._config.write_timeout_s, self._client.ping)
         except RedisAwayError as error:
             _log.warning("redis at %s does not answer yet (%s)", self.address, error)
+            for _ in range(self._config.failures_to_open - 1):
+                self._breaker.failed()
 
     async def get(self, keys: Sequence[bytes]) -> list[object]:
         """Return the keys' values. On a cluster, fetch the values slot by slot.

@@ -29,6 +29,7 @@ _VERDICTS: Final = {
     Outcome.STOPPED: "partial",
 }
 _NOTE_CHARACTERS: Final = 1000
+_MANY_LOST: Final = 0.01
 _CHECKS: Final = {None: "unmeasured", True: "kept", False: "broken"}
 _PROMISE: Final = "at twice the knee: "
 
@@ -67,7 +68,10 @@ def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
     elif any(step.is_lost for step in result.steps):
         notes.append("NO RESULT: the server was unavailable. Check its log")
     elif any(step.client_limited for step in result.steps):
-        notes.append("NO RESULT: the client was the bottleneck (see client lag). Use more --client-processes")
+        notes.append(
+            "NO RESULT: the client was the bottleneck (see client lag). Use more --client-processes"
+            + "".join(map(_overload_note, result.steps))
+        )
     else:
         notes += [
             f"{'kept up with' if step.outcome is Outcome.HOLDS else 'DID NOT KEEP UP with'} {step.rate_per_s:.4g} "
@@ -207,6 +211,12 @@ def load_manifest(
             "checks": [str(check) for check in result.checks],
         },
     )
+
+
+def _overload_note(step: Step) -> str:
+    shares = {"refused": step.share(step.counts.refused), "failed": step.share(step.counts.failed)}
+    said = " and ".join(f"{share:.0%} were {name}" for name, share in shares.items() if share > _MANY_LOST)
+    return f". The server may be overloaded too: of the calls, {said}" if said else ""
 
 
 def _items_beyond_file_rows(result: LoadResult, given: LoadOptions) -> int:
