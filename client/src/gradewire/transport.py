@@ -83,8 +83,8 @@ class Endpoint:
             )
         if token.casefold().startswith("bearer "):
             raise InvalidRequest(
-                "token (command: --token, GRADEWIRE_TOKEN) begins with 'Bearer ', which the client adds by itself: give "
-                "only what follows"
+                "token (command: --token, GRADEWIRE_TOKEN) begins with 'Bearer ', which the client adds by itself: "
+                "give only what follows"
             )
 
 
