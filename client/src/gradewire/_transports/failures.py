@@ -131,8 +131,8 @@ CUT_WHILE_WRITING = "Internal error from Core"
 _LASTING = re.compile("SSL_ERROR_SSL|Hostname Verification Check failed|Expected SETTINGS frame|Domain name not found")
 # Messages for failures that only different settings can fix, by a part of gRPC's details.
 _CAUSES = {
-    "CERTIFICATE_VERIFY_FAILED": "{at}: this client does not trust the server's certificate: give the issuing "
-    "authority's certificate as Tls(root_certificates=…) (command: --tls-ca FILE)",
+    "CERTIFICATE_VERIFY_FAILED": "{at}: this client does not trust the server's certificate: give the path of "
+    "the issuing authority's certificate as Tls(root_certificates=…) (command: --tls-ca FILE)",
     "Failed to create security handshaker": "{at}: the files in tls= are unusable: root_certificates must be PEM, and "
     "private_key must match certificate_chain (command: --tls-ca, --tls-key, --tls-cert)",
     "http1.x server": "{at} speaks HTTP instead of gRPC, perhaps for the HTTP API, /metrics or /healthz: give the port "
