@@ -2,7 +2,8 @@
 
 The best model answers in long sentences, and is wrong in few and plain words. The worst model repeats references, and
 denies, hedges or lists where it does not know. A similarity puts the worst one on top. The truth is known, because this
-program writes the answers. It prints the order by `score`, `leaderboard`, `compare` and the reward.
+program writes the answers. It prints the order by `score`, `leaderboard`, `compare` and the reward, and exits with 1
+unless each of them is the true one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import json
 import random
 import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 from statistics import fmean
@@ -22,7 +24,7 @@ from benchmarks.common.servers import GRADEWIRE, start_engine
 from gradewire.rewards import RewardSample, RewardScorer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from benchmarks.common.rows import Row
 
@@ -98,9 +100,9 @@ def main() -> None:
     with start_engine("embedded", {"max-deadline-s": "3600"}) as server:
         at = ("--server", server.address)
         run("score", file, *at, "--group-by", "model", "--out", given.out / "scores.jsonl")
-        run("leaderboard", file, *at)
+        run("leaderboard", file, *at, "--json", given.out / "leaderboard.json")
         run("leaderboard", file, *at, "--by", "smile")
-        run("compare", file, *at, "--models", "best,middle")
+        run("compare", file, *at, "--baseline", "best", "--json", given.out / "compare.json")
         run("compare", file, *at, "--models", "middle,worst")
         with RewardScorer(server.address, deadline_s=3600) as scorer:
             samples = [RewardSample(row["prediction"], row["references"], row["question"]) for row in rows]
@@ -109,6 +111,33 @@ def main() -> None:
     for model, labels in truth.items():
         values = [value for value in rewards[model] if value is not None]
         print(f"{model}: {fmean(labels):.3f} right; mean reward {fmean(values):.3f} of {len(values)} answers")
+    wrong = [name for name, order in orders(given.out, rewards).items() if order != list(MODELS)]
+    sys.exit(f"wrong order by {', '.join(wrong)}" if wrong else 0)
+
+
+def orders(folder: Path, rewards: Mapping[str, Sequence[float | None]]) -> dict[str, list[str]]:
+    """Return the models from the best to the worst, by each way of comparing them."""
+    right, scores = defaultdict(list), defaultdict(list)
+    for row in read_lines(folder / "scores.jsonl"):
+        found, model = row["scores"]["correctness"], row["id"].partition("-")[2]
+        if found["score"] is not None:
+            right[model].append(float(found["correct"]))
+            scores[model].append(found["score"])
+    leaderboard = json.loads((folder / "leaderboard.json").read_text("utf-8"))["models"]
+    candidates = json.loads((folder / "compare.json").read_text("utf-8"))["comparisons"]
+    changes = {name: side["metrics"]["correctness"]["difference"]["value"] for name, side in candidates.items()}
+    given = {name: [value for value in values if value is not None] for name, values in rewards.items()}
+    return {
+        "share right": _sorted({name: fmean(values) for name, values in right.items()}),
+        "mean score": _sorted({name: fmean(values) for name, values in scores.items()}),
+        "leaderboard": _sorted({each["model"]: each["elo"]["value"] for each in leaderboard}),
+        "compare": _sorted({"best": 0.0, **changes}),
+        "reward": _sorted({name: fmean(values) for name, values in given.items()}),
+    }
+
+
+def _sorted(values: Mapping[str, float]) -> list[str]:
+    return sorted(values, key=values.__getitem__, reverse=True)
 
 
 if __name__ == "__main__":

@@ -42,6 +42,9 @@ class Tls:
             value = getattr(self, name)
             if value is not None and not isinstance(value, str | os.PathLike):
                 raise InvalidRequest(f"{name} is a {type(value).__name__}: give the path of a PEM file")
+            # The message does not repeat the value, which may be a key.
+            if value is not None and (not str(value).strip() or "\n" in str(value) or "-----BEGIN" in str(value)):
+                raise InvalidRequest(f"{name} is empty or a file's content: give the path of a PEM file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,8 @@ class Endpoint:
         for name, value, kind, hint in wanted:
             if not isinstance(value, kind):
                 raise InvalidRequest(f"{name} is a {type(value).__name__}: give {hint}")
+        if not self.address.strip():
+            raise InvalidRequest("address is empty: give HOST:PORT")
         scheme, separator, rest = self.address.partition("://")
         if separator and scheme.casefold() in {"http", "https", "grpc", "grpcs"}:
             hint = ", and tls=gradewire.Tls() for TLS" if scheme.casefold() in {"https", "grpcs"} else ""

@@ -194,8 +194,8 @@ async def test_a_left_stream_leaves_no_task_behind() -> None:
         assert len(asyncio.all_tasks()) == 1
 
 
-@pytest.mark.parametrize(("deadline_s", "sent_s"), [(30.0, 0.0), (300.0, 300.0)])
-def test_a_long_deadline_is_also_the_limit_of_the_servers_work(deadline_s: float, sent_s: float) -> None:
+@pytest.mark.parametrize(("deadline_s", "sent_s"), [(30.0, 30.0), (300.0, 300.0)])
+def test_the_deadline_is_also_the_limit_of_the_servers_work(deadline_s: float, sent_s: float) -> None:
     limits_s: list[float] = []
 
     class Noting(StubTransport):

@@ -262,12 +262,13 @@ class TimedScorer(Scorer):
 async def test_a_message_may_set_the_deadline_of_its_items() -> None:
     engine = HashEngine()
     handlers = handlers_over(engine, scorer=TimedScorer(engine.ports), deadlines=Deadlines(default_s=60, max_s=600))
-    messages = [items(item()) for _ in range(3)]
+    messages = [items(item()) for _ in range(4)]
+    messages[3].items.deadline_s = 1  # no shorter than the default, for items wait behind others
     messages[1].items.deadline_s = 300
     messages[2].items.deadline_s = 4000
     TimedScorer.left_s.clear()
     _ = [reply async for reply in handlers.score_stream(sent([config(), *messages]))]
-    assert sorted(TimedScorer.left_s) == [60, 300, 600]
+    assert sorted(TimedScorer.left_s) == [60, 60, 300, 600]
 
 
 @pytest.mark.parametrize("seconds", [-1.0, math.inf, math.nan])

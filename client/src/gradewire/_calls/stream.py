@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic
+from typing import Any, Generic
 
 from google.protobuf.message import Message
 
@@ -18,8 +18,6 @@ from gradewire.items import ItemProblem
 from gradewire.results import Limits, Status
 from gradewire.transport import Transport
 
-_SERVERS_DEADLINE_S: Final = 60.0
-"""Servers' usual time limit for the items of a message that sets none."""
 _MESSAGE_LIMITS = ChunkLimits(max_items=ASSUMED_ITEMS, max_bytes=ASSUMED_BYTES)
 
 
@@ -194,7 +192,7 @@ class RowStream(Generic[M, R]):
             unsent, self._unsent = self._unsent, deque()
             for chunk in list(cut([(index, self._open[index].message) for index in unsent], _MESSAGE_LIMITS)):
                 connection.sent += chunk.indices
-                yield self._rows.stream_request(chunk.messages, self._items_deadline_s())
+                yield self._rows.stream_request(chunk.messages, self._stall_s)
                 if not connection.is_on():
                     return
             if self._unsent:
@@ -202,10 +200,6 @@ class RowStream(Generic[M, R]):
             if self._exhausted:
                 return
             await self._to_send.wait()
-
-    def _items_deadline_s(self) -> float:
-        # Rows wait behind others that may stall for as long, so a shorter limit than the usual one would fail them.
-        return self._stall_s if self._stall_s > _SERVERS_DEADLINE_S else 0.0
 
     def _take(self, connection: "StreamAttempt", reply: Any) -> None:
         connection.accepted.set()

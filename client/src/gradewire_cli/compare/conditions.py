@@ -219,15 +219,8 @@ def incomplete_sides(conditions: Sequence[Condition], result: CompareResult, all
 
 
 def _unlike(side: SideComparison, allowed: float) -> Iterator[str]:
-    """Yield sentences about too many pairs with different references, or with nothing but an id in common."""
+    """Yield a sentence about too many pairs that have nothing but an id in common."""
     matching, pairs = side.matching, len(side.matching.pairs)
-    most = f"{100 * allowed:.3g} %"
-    if matching.other_references > allowed * pairs:
-        yield (
-            f"{matching.other_references} of {pairs} pairs of {side.baseline} and {side.candidate} have different "
-            f"references, so their scores are not comparable. At most {most} may differ. Score both with the same "
-            "references, or set --allow-missing"
-        )
     if matching.unchecked > allowed * pairs:
         key = {"row": "row number"}.get(matching.rule, matching.rule)
         yield (
@@ -245,10 +238,17 @@ def _incomplete(side: SideComparison, label: str, allowed: float) -> str:
     else:
         incomplete, empty = metric.incomplete, metric.empty[1]
         failed = incomplete - empty
-    rows, missing = side.overall.pairs + unmatched, unmatched + incomplete
+    other = side.matching.other_references
+    rows = side.overall.pairs + unmatched
+    missing = min(rows, unmatched + incomplete + other)
     if missing <= allowed * rows:
         return ""
-    counts = {"have no partner": unmatched, "have an empty answer": empty, "failed": failed}
+    counts = {
+        "have no partner": unmatched,
+        "have an empty answer": empty,
+        "failed": failed,
+        "have different references": other,
+    }
     parts = ", ".join(f"{number} {what}" for what, number in counts.items() if number)
     share, most = (f"{100 * part:.3g} %" for part in (missing / rows, allowed))
     return (

@@ -288,7 +288,7 @@ def _matched(
         repeated=repeated,
         other_references=sum(_differ(one, other, "references") for one, other in pairs),
         other_questions=sum(_differ(one, other, "question") for one, other in pairs) if rule == "id" else 0,
-        unchecked=sum(not _share_text(one, other) for one, other in pairs) if rule != "question" else 0,
+        unchecked=sum(not _may_be_checked(one, other) for one, other in pairs) if rule != "question" else 0,
     )
 
 
@@ -334,15 +334,17 @@ def _differ(one: Row, other: Row, name: str) -> bool:
     return None not in values and values[0] != values[1]
 
 
-def _share_text(one: Row, other: Row) -> bool:
-    """Return True if both rows have a question, or both have references."""
+def _may_be_checked(one: Row, other: Row) -> bool:
+    """Return True if both rows have a question or references, or if a row cannot be read and so has no score."""
+    if one.problem or other.problem:
+        return True
     return any(None not in (_field(one, name), _field(other, name)) for name in ("question", "references"))
 
 
 def _field(row: Row, name: str) -> object:
     value = (row.item or {}).get(name)
     if isinstance(value, list):
-        return sorted(map(str, value))
+        return sorted(str(each).strip() for each in value)
     return str(value).strip() if value is not None else None
 
 

@@ -157,7 +157,7 @@ connection_options = stacked(
     token_option,
     *tls_options,
     option("--disk-directory", "cache_dir", type=click.Path(file_okay=False, path_type=Path)),
-    option("--model-repository", "models_dir", type=click.Path(file_okay=False, path_type=Path)),
+    option("--model-repository", "models_dir", type=click.Path(exists=True, file_okay=False, path_type=Path)),
     deadline_option(BATCH_DEADLINE_S),
     wait_option,
     judge_server_options,

@@ -185,7 +185,8 @@ class ScoreStreamItems(_message.Message):
     DEADLINE_S_FIELD_NUMBER: _builtins.int
     deadline_s: _builtins.float
     """Seconds to score these items, from when the server starts on them; later, unfinished results are STATUS_TIMEOUT.
-    0 means 60 s. The server shortens values above its max_deadline_s. Results of judges have an hour in any case.
+    Less than the server's default, 60 s, means the default; the server shortens values above its max_deadline_s.
+    Results of judges have an hour in any case.
     """
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Item]: ...

@@ -221,7 +221,7 @@ class ScoreStream:
         given_s = getattr(getattr(message, rows), "deadline_s", 0.0)  # pairs have none
         if not 0 <= given_s < math.inf:
             raise InvalidRequestError(f"{path}.{rows}.deadline_s", f"is {given_s:g}, but must be at least 0 and finite")
-        return self._context.total_s(given_s or None)
+        return max(self._context.total_s(None), self._context.total_s(given_s))
 
     async def _begin(self, part: _Slice, total_s: float) -> None:
         await self._window.acquire(sum(places for _, places in part))

@@ -97,11 +97,45 @@ def test_a_line_for_each_candidate(bullet: str) -> None:
     assert introduced["alternatives"] == 5.0
 
 
+@pytest.mark.parametrize(
+    ("answer", "reference", "question"),
+    [
+        (
+            "Steven Spielberg\n\n- Film: Jaws\n- Director: Steven Spielberg\n- Studio: Universal\n- Lead: Roy Scheider",
+            "Steven Spielberg",
+            "Who directed Jaws?",
+        ),
+        (
+            "The group's revenue is 42:\n- Europe: 10\n- Asia: 12\n- Africa: 9\n- America: 11\n- Group: 42",
+            "42",
+            "What is the revenue of the group?",
+        ),
+        (
+            "By size:\n1. Jupiter\n2. Saturn\n3. Uranus\n4. Neptune\n5. Earth\n6. Venus\n\n**So it is Jupiter.**",
+            "Jupiter",
+            "Which planet is the largest?",
+        ),
+        (
+            "Washington was the first.\n1. Washington\n2. Adams\n3. Jefferson\n4. Madison\n5. Monroe",
+            "Washington",
+            "Who was the first president?",
+        ),
+        ("- Lyon\n- Nice\n- Paris ✓\n- Lille\n- Brest\n- Dijon", "Paris", "Which city is it?"),
+        ("- Lyon\n- Nice\n- Paris (correct)\n- Lille\n- Brest\n- Dijon", "Paris", "Which city is it?"),
+        ("- Lyon: no\n- Nice: no\n- Paris: yes\n- Lille: no\n- Brest: no", "Paris", "Which city is it?"),
+    ],
+)
+def test_a_list_beside_an_answer_or_with_a_choice_is_no_list_of_candidates(
+    answer: str, reference: str, question: str
+) -> None:
+    assert of(answer, reference, question=question)["alternatives"] == 0.0
+
+
 def test_a_long_list_is_no_answer_whatever_is_asked() -> None:
     towns = [
         f"{first}{second}" for first in ("Al", "Bel", "Cor", "Dun", "Er") for second in ("ton", "ville", "wick", "by")
     ]
-    listed = ", ".join([*towns, "Paris", "what is left is right"])
+    listed = ", ".join([*towns, "Paris", "what is left is here"])
     for question in ("Which city is it?", "Where was Alton and Corby signed?", "Name a city"):
         assert of(listed, "Paris", question=question)["alternatives"] == 8.0
     assert of(", ".join([*towns[:6], "Paris"]), "Paris", question="Name a city")["alternatives"] == 0.0

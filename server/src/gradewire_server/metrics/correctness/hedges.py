@@ -28,6 +28,7 @@ _OR: Final = re.compile(r"(?:,\s*)?\b(?:or|oder)\b")
 _MARK: Final = re.compile(r"(?<=[^\W\d_])\s*/\s*(?=[^\W\d_])|;(?=\s)|\?(?=\s|$)")
 _COMMA: Final = re.compile(r",|\b(?:and|und|then)\b|(?:^|\s)\d\)|\.(?=\s|$)")
 _BULLET: Final = re.compile(r"^[ \t]*(?:[-*+\u2022\u2013]|\d{1,2}[.)])[ \t]+(?=\S)", re.MULTILINE)
+_CHOICE: Final = re.compile(r"[\u2713\u2714\u2611\u2705\u2190]|\*\*|\b(?:correct|right|true|yes|answer)\b")
 _LEAST_SHARE_OF_CANDIDATES: Final = 0.75
 """Minimum share of candidates in a long list. Its other parts may be clauses, as titles of works are."""
 _NUMBERED: Final = re.compile(r"(?:^|\s)2\)")
@@ -178,13 +179,21 @@ def _are_several(references: Sequence[FeatureText]) -> bool:
 
 
 def _bulleted(text: str) -> list[frozenset[str]] | None:
-    """Return the words of the candidates in a list with one per line, or None if the text is no such list."""
+    """Return the words of the candidates in a list with one per line, or None if the text is no such list.
+
+    A text that says more than the list, labels its lines ("Director: …") or marks one of them may choose a candidate.
+    """
     if text.count("\n") < _MIN_CANDIDATES_WITHOUT_OR - 1:
         return None
-    lines = [line for line in _ASIDE.sub(" ", text[:_MAX_BULLETED_CHARACTERS].casefold()).splitlines() if line.strip()]
+    lines = [line.strip() for line in text[:_MAX_BULLETED_CHARACTERS].casefold().splitlines() if line.strip()]
+    if lines[0].endswith(":"):
+        del lines[0]
     parts = [_BULLET.sub("", line) for line in lines if _BULLET.match(line)]
-    found = [frozenset(words) for part in parts if (words := _candidate_words(part))]
-    enough = max(_MIN_CANDIDATES_WITHOUT_OR, _LEAST_SHARE_OF_CANDIDATES * len(lines))
+    labelled = sum(":" in part for part in parts)
+    if len(parts) < len(lines) or 2 * labelled >= len(parts) or any(map(_CHOICE.search, parts)):
+        return None
+    found = [frozenset(words) for part in parts if (words := _candidate_words(_ASIDE.sub(" ", part)))]
+    enough = max(_MIN_CANDIDATES_WITHOUT_OR, _LEAST_SHARE_OF_CANDIDATES * len(parts))
     return found if len(found) >= enough else None
 
 
@@ -192,7 +201,9 @@ def _candidates(text: str) -> list[frozenset[str]]:
     """Return the words of each candidate, or an empty list if a candidate is a clause, as a few of many may be."""
     parts = _COMMA.split(_MARK.sub(",", _OR.sub(",", text)))
     found: list[frozenset[str]] = []
-    clauses = len(parts) - _LEAST_SHARE_OF_CANDIDATES * len(parts) if len(parts) >= _MANY_CANDIDATES else 0.0
+    # A text with a sentence of its own, or with a label, may choose a candidate.
+    is_plain = len(parts) >= _MANY_CANDIDATES and ":" not in text and _CHOICE.search(text) is None
+    clauses = len(parts) - _LEAST_SHARE_OF_CANDIDATES * len(parts) if is_plain else 0.0
     for part in parts:
         words = _candidate_words(part)
         if words:

@@ -12,6 +12,8 @@ _MOST_CHARACTERS: Final = 4096
 _MOST_REFERENCES: Final = 32
 _ENGLISH_WORDS: Final = FUNCTION_WORDS.union(VOCABULARY["words"]["more_small_words"].split())
 _OTHER_WORDS: Final = frozenset(" ".join(VOCABULARY["languages"].values()).split()) - _ENGLISH_WORDS
+_DENIALS: Final = frozenset(VOCABULARY["words"]["foreign_denials"].split())
+_FEW_WORDS: Final = 3
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 # Elided articles and the like (French, Italian): "n'est" has the word "n".
 _ELIDED: Final = re.compile(r"['\u2019]")
@@ -31,6 +33,9 @@ def is_unread(item: Item) -> bool:
         return False
     foreign = [word for word in words if _is_of_other_script(word)]
     if 2 * len(foreign) >= len(words):
+        return True
+    # Such a short answer says no more than that it is not the reference.
+    if len(words) <= _FEW_WORDS and len(said) < len(item.prediction) and not _DENIALS.isdisjoint(words):
         return True
     english, other = _counts(words)
     if not other or other <= english:

@@ -174,7 +174,8 @@ export type ScoreStreamItems = Message<"gradewire.v1.ScoreStreamItems"> & {
 
   /**
    * Seconds to score these items, from when the server starts on them; later, unfinished results are STATUS_TIMEOUT.
-   * 0 means 60 s. The server shortens values above its max_deadline_s. Results of judges have an hour in any case.
+   * Less than the server's default, 60 s, means the default; the server shortens values above its max_deadline_s.
+   * Results of judges have an hour in any case.
    *
    * @generated from field: double deadline_s = 2;
    */
