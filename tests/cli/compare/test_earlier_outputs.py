@@ -87,7 +87,7 @@ def test_a_table_of_scores_is_not_scored_again(command: Command, tmp_path: Path,
         options = ("--keep-columns", kept) if kept else ()
         assert command("score", rows, "--out", out, "--quiet", *options).exit_code == 0
     done = command("compare", *files, "--quiet", stub=StubTransport(never))
-    said = "is a table of gradewire score" if kept else "is an output of gradewire score without the columns of "
+    said = "is a table of gradewire score" if kept else "is an output of gradewire score that did not keep this column"
     assert (done.exit_code, said in done.stderr, "--keep-columns all" in done.stderr) == (2, True, True), done.output
 
 

@@ -217,9 +217,9 @@ def _no_column(
     looked = [usual for each in others for usual in options.usual[each]]
     shown = ", ".join(looked[:_MOST_NAMES]) + (", …" if len(looked) > _MOST_NAMES else "")
     text = f"{path}: no column for {name} (looked for {shown}). {_listed(columns)}"
-    if are_of_output(columns) and not any(row.get("input") for row in rows):
+    if are_of_output(columns):
         return printable(
-            f"{text}. This is an output of gradewire score without the columns of its input. Add --keep-columns all to "
+            f"{text}. This is an output of gradewire score that did not keep this column. Add --keep-columns all to "
             "gradewire score, or name the file with the answers"
         )
     shared = [column for column in similar_columns(SHARED_NAMES, columns) if column not in options.columns.values()]
