@@ -52,13 +52,15 @@ def test_a_level_starts_from_the_fit_below_the_users_level(minilm: Path, tmp_pat
     provenance = {"offset": 0.5, "fit": identity}
     text = json.dumps({**form, LEVEL: provenance})
     store_fitted(tmp_path, NAME, form["model_digest"], {**values, "parameters": parameters, "fit": text})
-    assert level_start(tmp_path, NAME, grader) == (identity, form, provenance)
+    assert start.origin.startswith("catalog: fitted on ")
+    assert level_start(tmp_path, NAME, grader) == (identity, form, start.origin, provenance)
     # A user's own probability is what a level starts from.
     own = {**form, "note": "own"}
     values |= {"parameters": parameters, "fit": json.dumps(own)}
     store_fitted(tmp_path, NAME, form["model_digest"], values)
-    found, own_form, replaced = level_start(tmp_path, NAME, grader)
+    found, own_form, origin, replaced = level_start(tmp_path, NAME, grader)
     assert (found != identity, own_form, replaced) == (True, own, None)
+    assert origin.startswith("user: fitted on ")
     # A level replaces the user's own fit, which --undo brings back. No second level starts from the catalog's fit.
     values |= {"fit": json.dumps({**own, LEVEL: {"offset": 0.5, "fit": found}})}
     store_fitted(tmp_path, NAME, form["model_digest"], values)
