@@ -121,7 +121,9 @@ def test_a_key_in_place_of_the_variables_name_is_refused_and_not_repeated(
     assert "realkey" not in done.output.casefold()
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:8000", "http://user:hunter2@host/v1", "ftp://host/v1", "http://"])
+@pytest.mark.parametrize(
+    "url", ["127.0.0.1:8000", "user:hunter2@host", "http://user:hunter2@host/v1", "ftp://host/v1", "http://"]
+)
 def test_an_address_that_is_none_is_refused_in_one_line(url: str, minilm: Path, tmp_path: Path) -> None:
     file = write_rows(tmp_path / "a.jsonl", [{"question": "q", "references": ["a"], "prediction": "a"}])
     command = ["score", file, "--metrics", "judge_verdict", "--judge-url", url, "--judge-remote-model", "m"]
@@ -135,7 +137,8 @@ def test_an_address_that_is_none_is_refused_in_one_line(url: str, minilm: Path, 
     )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert "--judge-url" in done.stderr
-    assert ("must be a base address" if "://" in url else f"use http://{url}") in done.stderr
+    assert "must be a base address" in done.stderr
+    assert ("Write http:// or https:// in front" in done.stderr) is ("://" not in url)
     assert "hunter2" not in done.stderr
 
 

@@ -155,7 +155,7 @@ class Rows(ABC, Generic[M, R]):
 
     @abstractmethod
     def stream_request(self, messages: Sequence[M], deadline_s: float) -> Message:
-        """Return a message of a stream with a time limit for its rows: seconds, or 0 for the server's default."""
+        """Return a message of a stream with a time limit for its rows in seconds, at least the server's default."""
 
     @abstractmethod
     def received(self, reply: Any) -> Sequence[Any]:

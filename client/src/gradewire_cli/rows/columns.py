@@ -219,8 +219,9 @@ def _no_column(
     text = f"{path}: no column for {name} (looked for {shown}). {_listed(columns)}"
     if are_of_output(columns):
         return printable(
-            f"{text}. This is an output of gradewire score that did not keep this column. Add --keep-columns all to "
-            "gradewire score, or name the file with the answers"
+            f"{text}. This is an output of gradewire score that did not keep this column, unless it has an unusual "
+            f"name ({options.map_option} {name}=COLUMN). Add --keep-columns all to gradewire score, or name the file "
+            "with the answers"
         )
     shared = [column for column in similar_columns(SHARED_NAMES, columns) if column not in options.columns.values()]
     open_fields = [each for each in CHOSEN_FIELDS if each in options.needed and each not in options.columns]

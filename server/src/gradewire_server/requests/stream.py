@@ -290,7 +290,7 @@ def stream(
 ) -> AsyncGenerator[Any]:
     """Score a stream and yield results when they are ready. For the errors, see `ScoreHandler.run`.
 
-    If `deadline_s` is None, the stream has no time limit. Each message's items have the message's deadline, or the
-    default one.
+    If `deadline_s` is None, the stream has no time limit. Each message's items have the message's deadline or
+    the default one, whichever is longer.
     """
     return ScoreStream(context, form, deadline_s=deadline_s, caller=caller).run(requests)

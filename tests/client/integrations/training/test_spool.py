@@ -114,6 +114,19 @@ def test_a_kill_after_the_transaction_leaves_a_line_to_the_next_process_and_scor
     assert [line["step"] for line in lines(tmp_path)] == [1]
 
 
+def test_closing_waits_for_scores_of_a_step_that_was_refused_before(tmp_path: Path) -> None:
+    with opened(tmp_path) as spool:
+        spool.add(header(1), iter(_ROWS))
+        step = spool.take()
+        assert step is not None
+        spool.failed(step, InvalidRequest("no"))
+        assert spool.wait_unrefused(3600) is False, "nothing is waited for"
+        assert spool.scored(step)
+        assert not step.is_refused, "its delivery is waited for"
+        spool.delivered(step, scored(step))
+        assert spool.wait_unrefused(3600) is True
+
+
 @pytest.mark.parametrize("tail", [b'{"sequence": 9, "step', b"\xff\xfe", b"{"])
 def test_a_line_that_was_cut_off_is_written_again(tmp_path: Path, tail: bytes) -> None:
     with opened(tmp_path) as spool:

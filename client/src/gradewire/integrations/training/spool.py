@@ -164,6 +164,7 @@ class Spool:
         with self._changed:
             self._server_failures = 0
             self._server_due_s = 0.0
+            step.is_refused = False  # closing waits for the delivery
             step.is_delivering = not self._is_gone(step)
             return step.is_delivering
 

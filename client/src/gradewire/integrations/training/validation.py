@@ -159,8 +159,8 @@ class Worker:
         if gaps and not self._has_warned_of_gaps:
             self._has_warned_of_gaps = True
             _log.warning(
-                "step %d of %s has many answers without a score, which means leave out: %s. Compare steps by "
-                "mean_empty_as_wrong, and watch not_scored. Later steps like this are not reported",
+                "step %d of %s has many answers without a score, which means leave out: %s. Watch not_scored, and "
+                "compare steps by mean_empty_as_wrong if the answers are empty. Later steps like this are not reported",
                 scores.step,
                 scores.name,
                 "; ".join(gaps),

@@ -138,7 +138,9 @@ def checked(config: RemoteJudgeConfig) -> None:
     except (httpx2.InvalidURL, TypeError) as error:
         raise ValueError(f"{ADDRESS_SETTING} must be a base address such as https://host/v1") from error
     if "://" not in config.url:
-        raise ValueError(f"{ADDRESS_SETTING} lacks http:// or https:// in front: use http://{config.url}")
+        raise ValueError(
+            f"{ADDRESS_SETTING} must be a base address such as https://host/v1. Write http:// or https:// in front"
+        )
     if parsed.scheme not in {"http", "https"} or not parsed.host or parsed.userinfo or parsed.query or parsed.fragment:
         raise ValueError(
             f"{ADDRESS_SETTING} must be a base address such as https://host/v1, without user, query and fragment. "

@@ -27,7 +27,8 @@ def is_unread(item: Item) -> bool:
 
     The rules read English. An answer that only repeats references, names or numbers has no language.
     """
-    said = _without(item.prediction[:_MOST_CHARACTERS], item.references[:_MOST_REFERENCES])
+    answer = _plain(item.prediction[:_MOST_CHARACTERS])
+    said = _without(answer, item.references[:_MOST_REFERENCES])
     words = _WORD.findall(said)
     if not words:
         return False
@@ -35,7 +36,7 @@ def is_unread(item: Item) -> bool:
     if 2 * len(foreign) >= len(words):
         return True
     # Such a short answer says no more than that it is not the reference.
-    if len(words) <= _FEW_WORDS and len(said) < len(item.prediction) and not _DENIALS.isdisjoint(words):
+    if len(words) <= _FEW_WORDS and said != answer and not _DENIALS.isdisjoint(words):
         return True
     english, other = _counts(words)
     if not other or other <= english:
@@ -45,14 +46,16 @@ def is_unread(item: Item) -> bool:
     return other > 1 or asked_other > asked_english
 
 
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFC", text).casefold()
+
+
 def _without(text: str, references: Sequence[str]) -> str:
-    """Return a text in lower case without the references that it contains."""
-    rest = unicodedata.normalize("NFC", text).casefold()
+    """Return a plain text without the references that it contains."""
     for reference in sorted(references, key=len, reverse=True):
-        plain = unicodedata.normalize("NFC", reference).casefold().strip()
-        if plain:
-            rest = rest.replace(plain, " ")
-    return rest
+        if plain := _plain(reference).strip():
+            text = text.replace(plain, " ")
+    return text
 
 
 def _is_of_other_script(word: str) -> bool:
