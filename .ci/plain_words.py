@@ -47,8 +47,8 @@ AVOIDED: Final = {
 }
 AVOIDED_WORDS: Final = re.compile(rf"\b(?:{'|'.join(AVOIDED)})\b", re.IGNORECASE)
 NESTED: Final = re.compile(r"\b(?:which|who|whom|whose)\b[^.;:()]*\b(?:which|who|whom|whose)\b", re.IGNORECASE)
-SENTENCE_END: Final = re.compile(r"(?<=[.!?:;])\s+")
-POINT: Final = re.compile(r"(?:[-*]|\d+\.) ")
+SENTENCE_END: Final = re.compile(r"(?<=[.!?:;])[*)\"]*\s+")
+POINT: Final = re.compile(r"^(?:[-*]|\d+\.) ")
 """The mark before a point of a list."""
 NAMES: Final = re.compile(r"``.*?``|`.*?`|\]\([^)]*\)|\\input\{\w+\}|^ +\w+:", re.DOTALL | re.MULTILINE)
 """Code, addresses, and names of arguments, which may have any words."""

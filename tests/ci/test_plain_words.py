@@ -120,6 +120,13 @@ def test_sentences_of_a_page_are_short_and_not_nested() -> None:
     ]
 
 
+def test_a_sentence_may_end_in_bold_type_and_hold_a_mark_of_a_list() -> None:
+    bold = f"{'word ' * 15}and\n**bold** words here.** {'word ' * 20}end."
+    (text,) = words.texts_of_page(bold)
+    assert text.text.count("**") == 3
+    assert list(words.findings_of(text)) == []
+
+
 @pytest.mark.parametrize(
     "text", ["Whatever it was, it ended.", "The account of a foretold end.", "A figure.", "Ask for it."]
 )
