@@ -145,3 +145,15 @@ def _first(option: click.Option) -> str:
     """Return the first sentence, or what stands before its colon."""
     found = _SENTENCE.match(str(option.help))
     return "" if found is None else found[0]
+
+
+@pytest.mark.parametrize(
+    ("command", "metrics"),
+    [
+        ("bench accuracy", "smile,exact_match,easy_match,rouge_l,sbert"),
+        ("bench flips", "correctness,smile"),
+        ("bench knvqa", "lexical_match,vqa_accuracy,bertscore?with_question=true&threshold=0.5"),
+    ],
+)
+def test_help_names_the_metrics_that_a_paper_has(command: str, metrics: str) -> None:
+    assert f"[default:{metrics}]" in "".join(shown(command, "--help").split())

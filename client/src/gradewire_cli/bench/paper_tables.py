@@ -164,16 +164,18 @@ def table_command(
     add = stacked(*options, *([all_tables_option] if has_headline else []), table_file_options, manifest_option)
     listed = column_help() if columns is None else columns.help
     texts = {"examples": paper["examples"], "epilog": f"{listed}\n{paper['epilog']}\n{exit_codes()}"}
-    return click.command(name, cls=Command, help=paper["about"], **texts)(add(click.pass_context(run)))
+    command = click.command(name, cls=Command, help=paper["about"], **texts)(add(click.pass_context(run)))
+    for option in command.params:
+        if option.name == "metrics":
+            option.default = paper.get("metrics", option.default)
+    return command
 
 
 def _run(
     ctx: click.Context, name: str, compute: Callable[[TableCall], TableResult | None], options: Mapping[str, Any]
 ) -> None:
-    usual, columns = _PAPERS[name].get("metrics"), paper_columns(name)
+    columns = paper_columns(name)
     names_metrics = ctx.get_parameter_source("metrics") is not click.core.ParameterSource.DEFAULT
-    if usual and not names_metrics:
-        options = {**options, "metrics": usual}
     files, page, clock = table_files(options), options.get("html"), RunClock()
     manifest = manifest_path_of(options["manifest"], *files.values(), page)
     source = input_file({**options, "columns": () if columns else options["columns"]})
