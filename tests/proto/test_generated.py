@@ -2,7 +2,9 @@
 
 import importlib
 import os
+import re
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -59,3 +61,13 @@ def test_cider_alone_counts_over_the_request_by_default() -> None:
         getattr(spec, name).SetInParent()
 
     assert {name for name, spec in specs.items() if counts_over_request(spec)} == {"cider"}
+
+
+def test_pip_installs_a_protobuf_that_the_generated_code_accepts() -> None:
+    modules = sorted((ROOT / V1).glob("*_pb2.py"))
+    made_with = {re.search(r"PUBLIC,\s+(\d+),\s+(\d+),\s+(\d+),", module.read_text("utf-8")) for module in modules}
+    assert modules
+    versions = {tuple(map(int, found.groups())) for found in made_with if found}
+    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    (floor,) = (each.partition(">=")[2] for each in dependencies if each.startswith("protobuf>="))
+    assert versions == {tuple(map(int, floor.split(".")))}
