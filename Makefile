@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help bench-data demo up down validate-deploy test test-needs test-compile test-alone test-export test-evaluation test-frameworks test-typescript test-bulk test-hostile test-search test-verl quick lint bench bench-peers bench-agreement bench-bulk bench-judge bench-load bench-memory bench-triton soak proto lock clean
+.PHONY: help bench-data demo up down validate-deploy test test-needs test-compile test-alone test-export test-evaluation test-frameworks test-typescript test-bulk test-hostile test-search test-verl quick lint docs bench bench-peers bench-same-rows bench-agreement bench-bulk bench-judge bench-load bench-memory bench-triton soak proto lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -164,13 +164,13 @@ $(VENV)-verl/.installed: requirements/verl.lock pyproject.toml
 test-verl: $(VENV)-verl/.installed $(MODEL) ## run the tests that need a real verl (not a part of make test: half a gigabyte of libraries)
 	@$(TIMED); OMP_NUM_THREADS=1 $(VENV)-verl/bin/python -m pytest -q --timeout=300 tests_frameworks/rewards/test_verl.py
 
-# A failure does not stop the following runs. Write the page of promises from FIGURES by hand, on a quiet machine.
+# A failure does not stop the following runs. Write the table of promises from FIGURES by hand, on a quiet machine.
 test-hostile: $(VENV)/.dev-installed $(MODEL) ## run every attack of tests/hostile, the longest kills, checks of the tests themselves, and the loads of overload and fairness; measurements go to FIGURES=.figures.jsonl
 	@$(TIMED); rm -f $(FIGURES); failed=0; $(BIN)/python -m pytest -q -m "" tests/hostile $$(grep -rl --include='test_*.py' --exclude-dir=hostile 'mark\.hostile\b' tests | sort) --figures $(FIGURES) || failed=1; \
 	for program in overload fairness; do \
 	    $(BIN)/python -m benchmarks.load.$$program --figures $(FIGURES) 2> $(FIGURES).log || { failed=1; tail -n 20 $(FIGURES).log; }; \
 	done; \
-	echo "into docs/operate/promises.md: $(BIN)/python -m benchmarks.load.promises $(FIGURES)"; exit $$failed
+	echo "into benchmarks/results/promises.md: $(BIN)/python -m benchmarks.load.promises $(FIGURES)"; exit $$failed
 
 test-search: $(VENV)/.dev-installed $(MODEL) ## run property tests with new seeds and more examples (ROUNDS=5); make test has fixed seeds
 	@$(TIMED); for round in $$(seq $(or $(ROUNDS),5)); do seed=$$RANDOM$$RANDOM; echo "seed $$seed"; \
@@ -191,8 +191,12 @@ quick: $(VENV)/.dev-installed $(MODEL) lint ## run lint and unit tests without s
 	    --deselect tests/cli/compare/test_command_by_judge.py::test_a_run_that_is_killed_goes_on_with_the_same_pairs_and_verdicts
 
 lint: $(VENV)/.dev-installed ## run ruff (all rules), mypy --strict, import-linter (rooms, no circles) and the law of files
-	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/mypy benchmarks deploy/local examples .ci; $(BIN)/lint-imports --no-logo; \
+	@$(TIMED); $(BIN)/ruff check --quiet; $(BIN)/ruff format --check --quiet; $(BIN)/mypy; $(BIN)/mypy benchmarks deploy/local docs/conf.py examples .ci; $(BIN)/lint-imports --no-logo; \
 	$(BIN)/python .ci/law_of_files.py; $(BIN)/python .ci/plain_words.py
+
+docs: $(VENV)/.dev-installed ## build the documentation site into build/docs (then open build/docs/index.html)
+	@$(TIMED); $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --jobs 2 -b html -c docs -d build/doctrees . build/docs; \
+	echo "build/docs/index.html: written"
 
 bench-data: $(VENV)/.dev-installed ## download the labelled rows of the benchmarks into DATA=.data (FROM=DIR: from a local copy)
 	@$(TIMED); $(BIN)/python -m benchmarks.data get --data $(DATA) $(if $(FROM),--from $(FROM)) $(ARGS)
@@ -200,13 +204,13 @@ bench-data: $(VENV)/.dev-installed ## download the labelled rows of the benchmar
 bench: $(VENV)/.dev-installed $(MODEL) ## measure latency over a real socket (results: docs/research/speed.md; DATA=DIR: the labelled rows)
 	@$(TIMED); $(BIN)/python -m benchmarks.latency.open_loop --data $(DATA)/evouna_dev.jsonl $(ARGS)
 
-bench-agreement: $(VENV)/.dev-installed $(MODEL) ## measure agreement of every metric with human labels, into docs/research/agreement.md (DATA=DIR: the labelled rows)
+bench-agreement: $(VENV)/.dev-installed $(MODEL) ## measure agreement of every metric with human labels, into benchmarks/results/agreement.md (DATA=DIR: the labelled rows)
 	@$(TIMED); $(BIN)/python -m benchmarks.agreement.metrics --data $(DATA) $(ARGS)
 
-bench-judge: $(VENV)/.dev-installed $(MODEL) ## measure agreement of the judge's metrics with human labels, into docs/research/judge.md (DATA=DIR: the labelled rows; the judge must be built)
+bench-judge: $(VENV)/.dev-installed $(MODEL) ## measure agreement of the judge's metrics with human labels, into benchmarks/results/judge.md (DATA=DIR: the labelled rows; the judge must be built)
 	@$(TIMED); $(BIN)/python -m benchmarks.judges.agreement --data $(DATA) $(ARGS)
 
-bench-load: $(VENV)/.dev-installed $(MODEL) ## measure every mix and engine at the knee and at twice its load, into docs/research/load.md (on a quiet machine)
+bench-load: $(VENV)/.dev-installed $(MODEL) ## measure every mix and engine at the knee and at twice its load, into benchmarks/results/load.md (on a quiet machine)
 	@$(TIMED); $(BIN)/python -m benchmarks.load.knees --write $(ARGS)
 
 bench-memory: $(VENV)/.dev-installed $(MODEL) ## measure resident memory over 200 000 distinct texts
@@ -225,6 +229,12 @@ $(VENV)-bench/.installed: requirements/bench.lock pyproject.toml
 	@$(VENV)-bench/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --require-hashes -r requirements/bench.lock
 	@$(VENV)-bench/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
+
+bench-same-rows: $(VENV)-bench/.installed $(VENV)/.dev-installed $(MODEL) ## compare gradewire, BERTScore by script, rouge_l, exact match and a judge on the same rows, into benchmarks/results/same-rows.md (DATA=DIR: the labelled rows; the judge must be built)
+	@$(TIMED); test -f $(DATA)/drawn_eval.jsonl || $(BIN)/gradewire models train grader-texts --part eval --count 46 --out $(DATA)/drawn_eval.jsonl; \
+	$(VENV)-bench/bin/python -m benchmarks.peers.checkpoint model_repo/downloads/all-MiniLM-L6-v2; \
+	$(BIN)/python -m benchmarks.peers.same_rows --checkpoint model_repo/downloads/all-MiniLM-L6-v2 \
+	    --data $(DATA) --drawn $(DATA)/drawn_eval.jsonl --peer-python $(VENV)-bench/bin/python $(ARGS)
 
 bench-peers: $(VENV)-bench/.installed $(MODEL) ## compare SMILE with sentence-transformers (torch and ONNX) in one run (DATA=DIR: the labelled rows)
 	@$(TIMED); $(VENV)-bench/bin/python -m benchmarks.peers.checkpoint model_repo/downloads/all-MiniLM-L6-v2; \

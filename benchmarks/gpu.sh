@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measure gradewire on an NVIDIA GPU in less than nine minutes, without a network (docs/operate/gpu.md).
+# Measure gradewire on an NVIDIA GPU in less than nine minutes, without a network (docs/operate/triton-and-gpu.md).
 #
 #   benchmarks/gpu.sh pack [--max-mb N]   with a network: gather what the GPU machine needs into .gpu-pack
 #   benchmarks/gpu.sh [run] [OPTIONS]     on the GPU machine: write .gpu-pack/report/report.md and .json, and print the report

@@ -2,7 +2,7 @@
 
 The program builds the wheels of this checkout, and installs them into a new environment for each extra and release of
 pip. pip begins with an empty cache. `pip install --dry-run` resolves and downloads, and the installation afterwards
-finds the downloads in the cache. --write writes the table into docs/research/installation.md.
+finds the downloads in the cache. --write writes the table into benchmarks/results/installation.md.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from typing import Final
 from benchmarks.common.measurements import machine, write_block
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-PAGE: Final = ROOT / "docs/research/installation.md"
+PAGE: Final = ROOT / "benchmarks/results/installation.md"
 BLOCK: Final = "installation"
 PROJECTS: Final = (ROOT, ROOT / "model_repo/train")
 NO_EXTRA: Final = "none"

@@ -1,6 +1,6 @@
 """Measure choice_match on the items of examples/choices, and compare it with how harnesses read a choice.
 
-Writes docs/research/choices.md. With --items FILE, print the table by form for another file instead.
+Writes benchmarks/results/choices.md. With --items FILE, print the table by form for another file instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-DOCUMENT: Final = ROOT / "docs" / "research" / "choices.md"
+DOCUMENT: Final = ROOT / "benchmarks" / "results" / "choices.md"
 EXAMPLES: Final = ROOT / "examples" / "choices"
 _INVALID: Final = ""
 _SHOWN: Final = 70

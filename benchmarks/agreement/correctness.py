@@ -1,6 +1,6 @@
 """Fit `correctness` on the labelled and drawn rows, and report its quality on unseen rows.
 
-Two results go into docs/research/correctness.md: EVOUNA's held-out split, with a fit on EVOUNA's fit split and the
+Two results go into benchmarks/results/correctness.md: EVOUNA's held-out split, with a fit on EVOUNA's fit split and the
 other sources; and NQ301 without EVOUNA's questions, with a fit without NQ301. The written fit uses all rows. Scores are
 stored in --results, so an interrupted run resumes. `gradewire models train grader-texts` writes the drawn rows.
 
@@ -54,7 +54,7 @@ VQA accuracy (Antol et al. 2015) is 0 and 1 for these.
 def main() -> None:
     """Score missing rows, fit, evaluate, and write the results."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "correctness.md")
+    parser.add_argument("--document", type=Path, default=ROOT / "benchmarks" / "results" / "correctness.md")
     parser.add_argument("--beside", metavar="MODEL", help="also compare with `smile:one_pass` with this encoder")
     parser.add_argument("--write-fit", type=Path, help="write the fit on all rows to this file of the catalog")
     parser.add_argument("--date", help="ISO date of the fit; needed with --write-fit")

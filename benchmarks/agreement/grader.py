@@ -1,4 +1,4 @@
-"""Compare `grader` with `lave`, `smile` and an earlier grader in quality and cost; write docs/research/grader.md.
+"""Compare `grader` with `lave`, `smile` and an earlier grader in quality and cost; write benchmarks/results/grader.md.
 
 Only half b is used, because the grader was trained on half a. `correctness` is left out, because its fits used half b;
 for held-out values, see benchmarks.agreement.with_grader. Cost is a command's CPU seconds, with child processes, on a
@@ -58,7 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "grader")
-    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "grader.md")
+    parser.add_argument("--document", type=Path, default=ROOT / "benchmarks" / "results" / "grader.md")
     parser.add_argument("--judges", type=Path, help="directory of built judges; default: the usual one")
     parser.add_argument("--logits", type=Path, help="logits.jsonl of grader-base's training, for block grader-base")
     blocks = ["grader-judge", "grader-half-b", "grader-before", "grader-base", "grader-cost"]

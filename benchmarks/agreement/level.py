@@ -33,7 +33,7 @@ AIM: Final = 0.06
 def main() -> None:
     """Score missing rows, fit levels on draws, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "travel.md")
+    parser.add_argument("--document", type=Path, default=ROOT / "benchmarks" / "results" / "travel.md")
     row_options(parser)
     options = parser.parse_args()
     evouna, nq301, drawn = scored_sets(options)

@@ -1,4 +1,4 @@
-"""Measure how all metrics without an LLM agree with human labels; write docs/research/agreement.md.
+"""Measure how all metrics without an LLM agree with human labels; write benchmarks/results/agreement.md.
 
 Scores and the engine's store are kept in --results. An interrupted run resumes, and a complete run computes no scores
 again; the block states if the metrics' code has changed in the meantime.
@@ -20,7 +20,7 @@ from benchmarks.common.servers import run_gradewire
 from deploy.local.apt_package import PackageMissingError, unpacked
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENT = ROOT / "docs" / "research" / "agreement.md"
+DOCUMENT = ROOT / "benchmarks" / "results" / "agreement.md"
 EXIT_NO_WORDNET = 2
 
 # Each group is one run because a request can have at most 16 metrics. The references are aliases of one answer instead

@@ -1,4 +1,4 @@
-"""Measure two versions of `correctness` on sources that they were not fitted on; write docs/research/travel.md.
+"""Measure two versions of `correctness` on sources that they were not fitted on; write benchmarks/results/travel.md.
 
 Each source is left out in turn. "Before" is version 2, with fits that have not seen the rows either. First write its
 results for the rows into --before, under the file names in --data and --drawn, votes.jsonl and flips.jsonl.
@@ -144,7 +144,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", type=Path, required=True, help="directory with the results of the release before")
     parser.add_argument("--drawn-evaluation", type=Path, required=True, help="drawn rows of the held-back vocabulary")
-    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "travel.md")
+    parser.add_argument("--document", type=Path, default=ROOT / "benchmarks" / "results" / "travel.md")
     row_options(parser)
     options = parser.parse_args()
     require_files(*(options.data / name for name in FILES.values()))

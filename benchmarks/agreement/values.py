@@ -1,6 +1,6 @@
 """Count how often answers contain, contradict or lack the references' values, and how often such answers are right.
 
-Writes docs/research/values.md.
+Writes benchmarks/results/values.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from benchmarks.common.rows import Row
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "research" / "values.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "values.md"
 NO_VALUES = "no reference has values"
 OUTCOMES = ("found", "coarser", "part found", "missing", "contradicted")
 MIXED = "a reference has none, and "

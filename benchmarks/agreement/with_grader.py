@@ -1,4 +1,4 @@
-"""Compare `correctness` with and without a grader on unseen rows; write docs/research/travel.md.
+"""Compare `correctness` with and without a grader on unseen rows; write benchmarks/results/travel.md.
 
 The grader learnt from half a of EVOUNA, of the pupils' answers and of the flips for development, so only half b of
 these is used, also by the fits. Of NQ301, questions that half a has are left out. The grader has never read the votes
@@ -54,7 +54,7 @@ TITLES = (
 def main() -> None:
     """Score missing rows, compare, and write the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "travel.md")
+    parser.add_argument("--document", type=Path, default=ROOT / "benchmarks" / "results" / "travel.md")
     parser.add_argument("--write-fit", type=Path, help="write the fit on all rows to this file of the catalog")
     parser.add_argument("--date", help="ISO date of the fit; needed with --write-fit")
     row_options(parser)
@@ -62,7 +62,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.write_fit and not options.date:
         parser.error("--write-fit needs --date")
-    parts = tuple(scored(file, source, options) for source, file in _files(options).items())
+    parts = tuple(scored(file, source, options) for source, file in unread_files(options).items())
     recipe = Recipe(options.model, options.date or "", options.grader)
     if options.write_fit:
         write_fit(options.write_fit, fitted(parts, recipe, "b", figures=True))
@@ -76,7 +76,7 @@ def main() -> None:
     write_block(options.document, f"with {options.grader}", "\n\n".join(tables))
 
 
-def _files(options: argparse.Namespace) -> dict[str, Path]:
+def unread_files(options: argparse.Namespace) -> dict[str, Path]:
     """Return the files of the rows that the grader has not read, by source, in the order of `TITLES`."""
     results, data = options.results, options.data
     evouna, nq301 = (data / name for name in FILES.values())

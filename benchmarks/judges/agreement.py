@@ -1,4 +1,4 @@
-"""Measure how the judge's metrics agree with human labels; write docs/research/judge.md.
+"""Measure how the judge's metrics agree with human labels; write benchmarks/results/judge.md.
 
 Every run uses the same 600 rows, 100 for each data set and model. Choose prompts and thresholds only on
 `development_rows`, which have other questions. Scores are stored in --results, so an interrupted run resumes.
@@ -105,7 +105,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "judge")
-    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "judge.md")
+    parser.add_argument("--document", type=Path, default=ROOT / "benchmarks" / "results" / "judge.md")
     parser.add_argument("--judges", type=Path, help="directory of built judges; default: the usual one")
     parser.add_argument("--only", action="append", help="write only this block; may be repeated")
     parser.add_argument("--development", type=Path, help="write only the development rows, to this file")

@@ -1,4 +1,4 @@
-"""Evaluate `auto`; write docs/research/cascade.md and the catalog's fit.
+"""Evaluate `auto`; write benchmarks/results/cascade.md and the catalog's fit.
 
 The rows are those of agreement.py (600 of EVOUNA's development rows) and visual.py (400 answers to questions about
 pictures). Bands are fitted and evaluated on different questions. Scores are stored in --results, so an interrupted run
@@ -57,7 +57,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     row_options(parser)
     parser.add_argument("--judge-results", type=Path, default=ROOT / "benchmarks" / "results" / "judge")
-    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "cascade.md")
+    parser.add_argument("--document", type=Path, default=ROOT / "benchmarks" / "results" / "cascade.md")
     parser.add_argument("--judges", type=Path, help="directory of built judges; default: the usual one")
     parser.add_argument(
         "--judge", action="append", choices=JUDGES, help="judge metric to use; may be repeated; default: all"

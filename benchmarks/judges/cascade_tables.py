@@ -1,4 +1,4 @@
-"""Make the cascade's tables for docs/research/cascade.md."""
+"""Make the cascade's tables for benchmarks/results/cascade.md."""
 
 from __future__ import annotations
 

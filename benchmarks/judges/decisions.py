@@ -1,7 +1,7 @@
 """Compare a decision model with the default judge: agreement with annotators, calls, latency, shared requests.
 
 Without --url, the program starts a sparrow-decider with the small model from its package. The table goes into
-docs/research/judge.md.
+benchmarks/results/judge.md.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "decisions")
-    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "judge.md")
+    parser.add_argument("--document", type=Path, default=ROOT / "benchmarks" / "results" / "judge.md")
     parser.add_argument("--url", help="server of a decision model; default: start one")
     parser.add_argument("--model", default=SPARROW, help="the model's name on the server")
     parser.add_argument("--server-only", action="store_true", help="omit the default judge")

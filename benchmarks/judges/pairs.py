@@ -1,7 +1,7 @@
-"""Measure how well judges and metrics choose between a right and a wrong answer; write docs/research/comparisons.md.
+"""Measure how well judges and metrics choose between a right and a wrong answer.
 
-Each question that has both kinds of answers gives a pair, in a seeded random order. Verdicts are stored in
---results/store, so an interrupted run resumes.
+Writes benchmarks/results/comparisons.md. Each question that has both kinds of answers gives a pair, in a seeded random
+order. Verdicts are stored in --results/store, so an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "pairs")
-    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "comparisons.md")
+    parser.add_argument("--document", type=Path, default=ROOT / "benchmarks" / "results" / "comparisons.md")
     parser.add_argument("--judges", type=Path, required=True, help="directory of built judges")
     parser.add_argument("--pairs", type=int, default=80)
     parser.add_argument("--reasoned", type=int, default=20, help="number of pairs that are also judged with a reason")

@@ -1,4 +1,4 @@
-"""Compare metrics with the labels in examples/visual_questions.jsonl; write docs/research/visual-questions.md.
+"""Compare metrics with the labels in examples/visual_questions.jsonl; write benchmarks/results/visual-questions.md.
 
 Judges see either the annotators' votes, or every distinct answer once, as in data sets without votes. Scores are stored
 in --results, so an interrupted run resumes.
@@ -43,7 +43,7 @@ def main() -> None:
     """Score missing rows, compute the tables and replace the document's blocks."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "visual")
-    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "visual-questions.md")
+    parser.add_argument("--document", type=Path, default=ROOT / "benchmarks" / "results" / "visual-questions.md")
     parser.add_argument("--judges", type=Path, help="directory of built judges; default: the usual one")
     parser.add_argument("--half", choices=tuple(HALVES), action="append", help="use only this half; may be repeated")
     options = parser.parse_args()

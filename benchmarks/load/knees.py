@@ -1,8 +1,8 @@
 """Measure the highest load that a server handles (the knee) and double that load, for every mix and engine.
 
 The program runs `gradewire bench load` for each mix, and prints a table, which --write writes into
-docs/research/load.md. Server and client share the machine's cores. The JSON, page and manifest of each run are stored
-in --out.
+benchmarks/results/load.md. Server and client share the machine's cores. The JSON, page and manifest of each run are
+stored in --out.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from benchmarks.common.measurements import machine, write_block
 from benchmarks.common.servers import ENGINES, start_engine
 from benchmarks.load.command import bench_load
 
-PAGE: Final = Path(__file__).resolve().parents[2] / "docs/research/load.md"
+PAGE: Final = Path(__file__).resolve().parents[2] / "benchmarks/results/load.md"
 BLOCK: Final = "knees"
 MIXES: Final = ("short", "verbose", "repeats")
 _MOST_CLIENT_PROCESSES: Final = 4

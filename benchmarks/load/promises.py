@@ -1,4 +1,4 @@
-"""Write each promise's measured values into docs/operate/promises.md.
+"""Write each promise's measured values into benchmarks/results/promises.md.
 
 Reads the JSON lines that `make test-hostile` wrote. The last measurement of a value counts. Values without a bound are
 skipped.
@@ -11,7 +11,7 @@ from typing import Final
 
 from benchmarks.common.measurements import Measurement, read, write_block
 
-PAGE: Final = Path(__file__).resolve().parents[2] / "docs/operate/promises.md"
+PAGE: Final = Path(__file__).resolve().parents[2] / "benchmarks/results/promises.md"
 BLOCK: Final = "figures"
 _HEADS: Final = ("promise", "figure", "measured", "promised", "load", "held by")
 

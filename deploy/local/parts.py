@@ -66,7 +66,7 @@ def valkey(state: Path, ports: Mapping[str, int]) -> Part:
 
 
 def triton(state: Path, ports: Mapping[str, int], repository: Path | None) -> Part:
-    """Return Triton with the emulated ONNX Runtime backend (docs/operate/triton.md)."""
+    """Return Triton with the emulated ONNX Runtime backend (docs/operate/triton-and-gpu.md)."""
     command = (
         *_gradewire("triton", "up"),
         *("--state", str(state / "triton")),

@@ -30,10 +30,10 @@ def test_no_alert_is_left_untested() -> None:
 
 
 def test_each_alert_leads_to_its_section_of_the_runbook() -> None:
-    page = (ROOT / "docs" / "operate" / "runbook.md").read_text()
+    page = (ROOT / "docs" / "operate" / "observe.md").read_text()
     sections = {re.sub(r"[^\w-]", "", title.lower()) for title in re.findall(r"^#+ (.+)$", page, re.MULTILINE)}
     for name, rule in _alerts().items():
         annotations = rule["annotations"]
         assert isinstance(annotations, dict)
-        assert annotations["runbook"] == f"docs/operate/runbook.md#{name.lower()}"
+        assert annotations["runbook"] == f"docs/operate/observe.md#{name.lower()}"
         assert name.lower() in sections

@@ -11,7 +11,7 @@ PAGES = sorted(
     [
         *(page for page in ROOT.glob("*.md") if page.name != "CHANGELOG.md"),
         ROOT / "examples/README.md",
-        ROOT / "model_repo/train/README.md",
+        *ROOT.glob("model_repo/train/*.md"),
         *(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "adr"),
     ]
 )

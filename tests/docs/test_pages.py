@@ -9,7 +9,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *ROOT.glob("examples/*.md"), ROOT / "client/typescript/README.md", *DOCS.rglob("*.md")]
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("benchmarks/**/*.md"),
+        *ROOT.glob("examples/*.md"),
+        *ROOT.glob("model_repo/train/*.md"),
+        ROOT / "client/typescript/README.md",
+        *DOCS.rglob("*.md"),
+    ]
 )
 SOURCES = (
     "benchmarks",
@@ -28,7 +35,7 @@ SOURCES = (
 )
 LIMIT = 120
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_NAMED_PAGE = re.compile(r"(?<![\w./-])(docs/[\w/-]+\.md)(?:#([\w-]+))?")
+_NAMED_PAGE = re.compile(r"(?<![\w./-])((?:benchmarks/results|docs)/[\w/-]+\.md)(?:#([\w-]+))?")
 _CODE = re.compile(r"`([^`\n]+)`")
 _FILE = re.compile(r"(?<![\w./-])((?:[\w-]+/)+[\w.-]+\.(?:py|toml|proto|lock|tsv))(?![\w*])")
 _MODULE = re.compile(r"\bpython3? -m (benchmarks(?:\.[a-z_]+)+)(?![\w.])")
@@ -126,10 +133,9 @@ def code_of(page: Path) -> Iterator[tuple[int, str]]:
 
 
 def test_files_modules_and_targets_that_pages_name_are_there() -> None:
-    """Decision records are history and may name what has moved since."""
     files = files_of_the_project()
     targets = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
-    for page in (page for page in PAGES if page.parent.name != "adr"):
+    for page in PAGES:
         for number, code in code_of(page):
             where = f"{name(page)}:{number}"
             for path in _FILE.findall(code):

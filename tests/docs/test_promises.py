@@ -8,9 +8,7 @@ from tests.support.figures import HOSTILE
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/operate/promises.md").read_text("utf-8")
-TABLE = [
-    line.split(" | ") for line in PAGE.partition("<!-- begin figures -->")[0].splitlines() if line.startswith("| ")
-]
+TABLE = [line.split(" | ") for line in PAGE.splitlines() if line.startswith("| ")]
 ROWS = [[cell.strip("| ") for cell in row] for row in TABLE if row[0] != "| promise"]
 FILES = sorted((ROOT / HOSTILE).glob("test_*.py"))
 _TEST = re.compile(r"`(tests/hostile/\w+\.py)::(\w+)`")

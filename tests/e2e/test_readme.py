@@ -122,6 +122,4 @@ def test_every_sample_runs_and_prints_what_the_page_says(session: Session, tmp_p
         else:
             session.run(block)
     assert (tmp_path / "report.html").stat().st_size > 10_000
-    assert (
-        (tmp_path / "again.jsonl").read_text().count("\n") == (tmp_path / "scores.jsonl").read_text().count("\n") == 72
-    )
+    assert (tmp_path / "scores.jsonl").read_text().count("\n") == 72

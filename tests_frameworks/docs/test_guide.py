@@ -105,12 +105,3 @@ def test_hugging_face(blocks: list[str], tmp_path: Path) -> None:
 def test_torchmetrics(blocks: list[str]) -> None:
     named = run(blocks[5], predictions=["a", "b"], references=["a", ["a"]], questions=["?", "?"])
     assert named["values"]["correctness"].item() == 0.5
-
-
-def test_every_row_names_tests_that_are_there() -> None:
-    rows = re.findall(r"^\| \[.*$", GUIDE.read_text("utf-8"), flags=re.MULTILINE)
-    assert len(rows) == 4
-    for row in rows:
-        named = re.findall(r"`(tests[\w/.]*)`", row)
-        assert named
-        assert all((GUIDE.parents[2] / path).exists() for path in named)

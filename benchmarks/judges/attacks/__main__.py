@@ -1,4 +1,4 @@
-"""Attack judges: `python -m benchmarks.judges.attacks`; write docs/research/attacks.md.
+"""Attack judges: `python -m benchmarks.judges.attacks`; write benchmarks/results/attacks.md.
 
 Metrics with and without a guard score right answers and real wrong answers, which are unchanged or attacked. Scores and
 verdicts are stored in --results, so an interrupted run resumes.
@@ -38,7 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "attacks")
-    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "attacks.md")
+    parser.add_argument("--document", type=Path, default=ROOT / "benchmarks" / "results" / "attacks.md")
     parser.add_argument("--judges", type=Path, help="directory of built judges; default: the usual one")
     parser.add_argument("--half", choices=tuple(Half), type=Half, action="append", help="use only this half")
     parser.add_argument("--run", action="append", help=f"metrics of one run; may be repeated; default: {RUNS}")

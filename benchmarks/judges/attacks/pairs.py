@@ -1,4 +1,4 @@
-"""Attack pairwise judges: `python -m benchmarks.judges.attacks.pairs`; write a block of docs/research/attacks.md.
+"""Attack pairwise judges: `python -m benchmarks.judges.attacks.pairs`; write a block of benchmarks/results/attacks.md.
 
 Each pair has a right and a wrong answer to the same question. The program measures how many wrong answers win only with
 an attack, and how many right answers stop winning under attack. Verdicts are stored in --results/store.
@@ -88,7 +88,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="directory of the rows")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "attacks")
-    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "attacks.md")
+    parser.add_argument("--document", type=Path, default=ROOT / "benchmarks" / "results" / "attacks.md")
     parser.add_argument("--judges", type=Path, required=True, help="directory of built judges")
     parser.add_argument("--half", choices=tuple(Half), type=Half, default=Half.HELD_BACK)
     parser.add_argument("--by", action="append", help=f"chooser; may be repeated; default: {CHOOSERS}")

@@ -99,8 +99,8 @@ class AsyncClient(ClientBase):
         If only some requests fail, their items get the status UNAVAILABLE or TIMEOUT.
 
         Args:
-            items: `Item`s, mappings with the same keys (or usual aliases), or a table with one item per row (pandas,
-                polars, Arrow, a Hugging Face dataset).
+            items: `Item` objects, mappings with the same keys (or usual aliases), or a table with one item per row
+                (pandas, polars, Arrow, a Hugging Face dataset).
             metrics: `"smile,sbert"`, `"smile:fast"`, metric identifiers, typed metrics, or a sequence of these. None
                 means `"correctness,smile"`, or only smile (with a logged warning) if `correctness` is not fitted to the
                 encoder.
@@ -158,7 +158,7 @@ class AsyncClient(ClientBase):
         INVALID_INPUT. If only some requests fail, their pairs get the status UNAVAILABLE or TIMEOUT.
 
         Args:
-            pairs: `Pair`s, mappings with the same keys, or a table with one pair per row.
+            pairs: `Pair` objects, mappings with the same keys, or a table with one pair per row.
             by: `"compare"`, an identifier (`"compare?references=true&mode=reason"`), or a `Compare`.
             progress: A function to call as `progress(finished_pairs, all_pairs)` on the client's thread. An exception
                 in the function ends the call.
@@ -212,7 +212,7 @@ class AsyncClient(ClientBase):
         The server keeps finished work. To resume an interrupted call, repeat it.
 
         Args:
-            entries: `ReferenceEntry`s, mappings with the same keys, items, or a table with one entry per row.
+            entries: `ReferenceEntry` objects, mappings with the same keys, items, or a table with one entry per row.
             metrics: Metrics to prepare for, in the same formats as for `score`.
             generate: The judge that writes missing synthetic answers: True for the default judge, a judge's name, or a
                 `SyntheticGeneration`. The reference set keeps the answers, so the judge writes each answer only once.

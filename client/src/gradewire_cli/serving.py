@@ -113,7 +113,7 @@ def triton_command() -> None:
 
     The server is NVIDIA's Triton 2.51. An emulated backend runs the models, because no package contains Triton's
     ONNX Runtime backend. Use it for trials and tests. If you have a GPU, use NVIDIA's container
-    (docs/operate/triton.md).
+    (docs/operate/triton-and-gpu.md).
     """
 
 

@@ -2,7 +2,7 @@
 
 The order of additions changes a bf16 sum, and in attention the padded length determines this order. A text's padded
 length therefore depends only on the text's own length, and each run processes texts of a single padded length
-(docs/adr/0036-bf16-variant.md).
+(docs/adr/0009-encoder-graphs.md).
 """
 
 import threading

@@ -47,7 +47,7 @@ def check_machine() -> None:
         raise EnvironmentBrokenError(
             f"tritonserver's wheel needs Linux on x86-64 with glibc 2.35 or newer, but this machine has {system} on "
             f"{machine} with {libc or 'another C library'} {version}. Use NVIDIA's container (see "
-            "docs/operate/triton.md)"
+            "docs/operate/triton-and-gpu.md)"
         )
 
 

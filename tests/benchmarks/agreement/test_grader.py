@@ -11,7 +11,7 @@ from benchmarks.common.measurements import with_block
 from gradewire_models.catalog.loading import find_model
 from gradewire_stats.calibration.labelled_rows import half_of
 
-PAGE = Path(__file__).parents[3] / "docs" / "research" / "grader.md"
+PAGE = Path(__file__).parents[3] / "benchmarks" / "results" / "grader.md"
 ROWS = [{"question": f"what is number {number}?", "label": number % 2} for number in range(200)]
 
 

@@ -101,7 +101,7 @@ def test_our_yes_no_questions_are_enough_and_no_answer_of_people_is_divided_even
 
 
 def test_the_document_has_a_block_for_each_table() -> None:
-    document = (judge_agreement.ROOT / "docs" / "research" / "judge.md").read_text("utf-8")
+    document = (judge_agreement.ROOT / "benchmarks" / "results" / "judge.md").read_text("utf-8")
     for name in ("judge-600", "judge-100", "judge-synthetic", "judge-binary"):
         assert document.count(f"<!-- begin {name} -->\n") == 1
 

@@ -9,8 +9,7 @@ from tests.support.servers.server_process import ServerProcess
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = DOCS / "reference" / "client.md"
-RUNS_PAGE = DOCS / "guides" / "compare-runs.md"
-TRAINING_PAGE = DOCS / "guides" / "validate-in-training.md"
+RUNS_PAGE = DOCS / "guides" / "compare.md"
 LOOPS_PAGE = DOCS / "guides" / "training-loops.md"
 
 
@@ -35,7 +34,7 @@ def test_every_example_runs(
 
 
 def test_two_runs_are_compared(server: ServerProcess, capsys: pytest.CaptureFixture[str]) -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", RUNS_PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    block = re.findall(r"```python\n(.*?)```", RUNS_PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)[0]
     block = block.replace("127.0.0.1:50051", server.address)
     exec(compile(block, str(RUNS_PAGE), "exec"), {})  # noqa: S102 - the page is ours
     difference, wins = capsys.readouterr().out.split()
@@ -44,9 +43,10 @@ def test_two_runs_are_compared(server: ServerProcess, capsys: pytest.CaptureFixt
 
 
 def test_the_training_loop_runs(server: ServerProcess, capsys: pytest.CaptureFixture[str]) -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", TRAINING_PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", LOOPS_PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    (block,) = (each for each in blocks if "client.submit(" in each)
     block = block.replace("127.0.0.1:50051", server.address)
-    exec(compile(block, str(TRAINING_PAGE), "exec"), {})  # noqa: S102 - the page is ours
+    exec(compile(block, str(LOOPS_PAGE), "exec"), {})  # noqa: S102 - the page is ours
     steps = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert {step for step, _ in steps} == {"0", "1", "2"}
     assert all(0.5 < float(mean) <= 1 for _, mean in steps)

@@ -1,4 +1,4 @@
-"""docs/operate/prometheus.md names exactly what the server exports, with base units."""
+"""docs/operate/observe.md names exactly what the server exports, with base units."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from gradewire_server.backends import open_handlers
 from gradewire_server.processes.supervisor_state import SupervisorTelemetry
 from gradewire_server.settings.server import Settings
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "operate" / "prometheus.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "operate" / "observe.md"
 
 
 async def exported(tmp_path: Path, minilm: Path) -> dict[str, tuple[str, frozenset[str]]]:

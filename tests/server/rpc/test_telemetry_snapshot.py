@@ -19,7 +19,7 @@ async def snapshot(wire: Wire, **metadata: str) -> monitoring_pb2.SnapshotRespon
 
 def test_it_reads_figures_that_there_are() -> None:
     """The page of figures is held against a real server by a test of its own."""
-    page = (Path(__file__).parents[3] / "docs/operate/prometheus.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs/operate/observe.md").read_text(encoding="utf-8")
     assert [name for name in SNAPSHOT_SAMPLES if f"`{name.removesuffix('_bucket')}`" not in page] == []
 
 

@@ -41,7 +41,7 @@ _MOST_LOG_ODDS: Final = 10.0
 _STEP: Final = 0.1
 _WEAK_PRIOR: Final = 1e6
 
-# Chosen by cross-validation over questions and by leaving sources out (docs/research/travel.md).
+# Chosen by cross-validation over questions and by leaving sources out (docs/research/correctness.md).
 TREES: Final[dict[str, Any]] = {
     "max_iter": 300,
     "learning_rate": 0.1,

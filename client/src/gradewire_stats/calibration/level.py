@@ -15,7 +15,7 @@ from gradewire_stats.calibration.serialise_fit import DistanceBand, Points, dist
 LEAST_ROWS: Final = 20
 LEVEL_FOLDS: Final = 10
 
-# Chosen on draws of 50 rows from three sources (docs/research/travel.md).
+# Chosen on draws of 50 rows from three sources (docs/research/correctness.md#rows-of-other-sources).
 _OFFSET_SPREAD: Final = 0.5
 """Standard deviation of the prior for the offset, a normal distribution around 0."""
 _SLOPE_SPREAD: Final = 0.4

@@ -14,7 +14,7 @@ TieMargin = float | Literal["verdict"]
 """Maximum difference between tied scores, or "verdict" if answers with the same verdict tie."""
 TIE_MARGIN: Final = 0.2
 """Default margin, in units of the score. With this margin, smile and correctness reproduce most of the annotators' ties
-(docs/guides/compare-runs.md)."""
+(docs/research/ratings.md)."""
 # Differences between scores have rounding errors. For example, 0.5 - 0.3 is more than 0.2.
 _ROUNDING = 1e-9
 

@@ -133,7 +133,7 @@ def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) 
         ExportError: optimum is not installed, does not support the installed transformers or the architecture, or fails
             to trace the model. Another exporter may work.
     """
-    # The import takes seconds, and fails with transformers 5 (docs/adr/0031-optimum-export.md).
+    # The import takes seconds, and fails with transformers 5 (docs/adr/0009-encoder-graphs.md).
     try:
         from optimum.exporters.onnx import export  # noqa: PLC0415
     except ImportError as error:

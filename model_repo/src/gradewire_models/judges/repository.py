@@ -27,7 +27,7 @@ class BuiltJudge:
     Attributes:
         forms: Built forms, ``"int8"`` and ``"gguf"``, with the faster form first.
         onnx_path: The int8 form's graph, with weights in ``model.onnx.data`` next to it; None without this form. For
-            inputs and outputs, see docs/reference/judge-models.md.
+            inputs and outputs, see `gradewire_models.judges.build.graph.write_graph`.
         gguf_path: The GGUF file; None without this form.
         tokenizer_path: File tokenizer.json: byte-level BPE without padding, truncation or added tokens.
         digests: For each form, the SHA-256 of everything that determines an answer, 64 hex characters.

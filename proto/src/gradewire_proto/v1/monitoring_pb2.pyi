@@ -35,7 +35,7 @@ Global___SnapshotRequest: _TypeAlias = SnapshotRequest  # noqa: Y015
 
 @_typing.final
 class SnapshotResponse(_message.Message):
-    """Counts include the calls to all services except this one. The metrics in docs/operate/prometheus.md count the same
+    """Counts include the calls to all services except this one. The metrics in docs/operate/observe.md count the same
     way.
     """
 

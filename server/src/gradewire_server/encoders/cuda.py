@@ -28,7 +28,7 @@ CPU_PROVIDER: Final = "CPUExecutionProvider"
 
 _INSTALL: Final = (
     "pip uninstall onnxruntime, then pip install 'gradewire[gpu]' and pip install --force-reinstall --no-deps "
-    "onnxruntime-gpu (docs/operate/gpu.md)"
+    "onnxruntime-gpu (docs/operate/triton-and-gpu.md)"
 )
 _SMALLEST_GRAPH: Final = bytes.fromhex(
     "08093a370a100a017812017922084964656e746974791201675a0f0a0178120a0a08080112040a020801620f0a0179120a0a"

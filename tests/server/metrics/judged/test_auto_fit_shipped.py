@@ -38,4 +38,4 @@ def test_it_is_read_and_fits_what_else_is_shipped(
     )
     found = find_fit(ModelMetadata(stored, digest=digest), AutoParameters())
     assert not isinstance(found, str), found
-    assert found[0].form.asked_below is None, "the judge that ships is refused (docs/research/cascade.md)"
+    assert found[0].form.asked_below is None, "the judge that ships is refused (docs/research/judge.md)"

@@ -1,7 +1,7 @@
 """Write a judge as an 8-bit ONNX graph, directly from its GGUF file.
 
 A batch's tokens are stored one after another without padding. With VNNI, 8-bit products are two to three times as fast
-as float32 or 4-bit products (docs/research/judge-models.md).
+as float32 or 4-bit products (docs/research/judge.md#what-a-rating-costs).
 """
 
 from collections.abc import Callable

@@ -191,7 +191,7 @@ def read_form(text: str, kind: type[F], *, version: int) -> F:
 
 
 def read_fit(text: str, known: Sequence[Feature], *, version: int) -> CorrectnessFit:
-    """Parse and check a stored fit (JSON, see docs/reference/correctness.md).
+    """Parse and check a stored fit (JSON, see `FitForm`).
 
     `known` are the metric's features in order.
 

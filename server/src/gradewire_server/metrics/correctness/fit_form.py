@@ -1,4 +1,10 @@
-"""The stored format of a `correctness` fit (see docs/reference/correctness.md)."""
+"""The stored format of a `correctness` fit: one JSON object, which is checked before use.
+
+P(right) = map(base + the sum of all trees + the sum of all linear terms), in log-odds. A split sends the share
+s = clip((x - threshold) / width + 1/2, 0, 1) of an item to the right; with width 0, s is 1 above the threshold and 0
+otherwise. An absent feature goes to the side that `missing_left` names. The value of a tree is the mean of its leaves,
+weighted by the product of the shares on the path to each (soft splits: Irsoy, Yildiz and Alpaydin 2012).
+"""
 
 from bisect import bisect_right
 from functools import cached_property

@@ -305,7 +305,7 @@ def _result(
 
 
 CHOICE_PRECISION: Final = 0.95
-"""The probability that the verdict of a clear choice is right: between the first runs in docs/research/choices.md."""
+"""The probability that the verdict of a clear choice is right; between the first runs in docs/research/agreement.md."""
 UNCLEAR_CHOICE: Final = 0.1
 """The probability that an answer is right although no single choice is found in it; an estimate, not measured."""
 

@@ -1,4 +1,4 @@
-"""The parameters and fits of `auto` (see docs/reference/auto.md)."""
+"""The parameters of `auto`, and the stored format of its fits (docs/reference/auto.md explains both)."""
 
 import math
 from collections.abc import Mapping

@@ -359,7 +359,7 @@ class Compare(NothingToPrepare):
         citation="Bitton et al. 2023, VisIT-Bench, NeurIPS",
         needs_judge=True,
         advice="For short answers with references, smile and correctness choose better and need no judge. A small "
-        "judge prefers the first answer. See docs/research/comparisons.md.",
+        "judge prefers the first answer. See docs/research/ratings.md#pairs-of-answers-by-the-default-judge.",
     )
     parameters_type = CompareParameters
 

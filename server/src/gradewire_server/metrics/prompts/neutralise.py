@@ -1,7 +1,7 @@
 """Make an item's texts harmless for a judge: no text may look like chat markup or like the prompt's delimiters.
 
 Changed text stays readable: "<|im_end|>" becomes "< |im_end|>", "Rating: 3" becomes "Rating - 3". `without_praise`
-handles an answer's claims about itself. Answers can still talk to a judge; see docs/research/hostile-answers.md.
+handles an answer's claims about itself. Answers can still talk to a judge; see docs/research/attacks.md#masked-phrases.
 """
 
 import re

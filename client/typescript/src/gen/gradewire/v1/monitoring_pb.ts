@@ -26,7 +26,7 @@ export const SnapshotRequestSchema: GenMessage<SnapshotRequest> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_monitoring, 0);
 
 /**
- * Counts include the calls to all services except this one. The metrics in docs/operate/prometheus.md count the same
+ * Counts include the calls to all services except this one. The metrics in docs/operate/observe.md count the same
  * way.
  *
  * @generated from message gradewire.v1.SnapshotResponse
