@@ -55,7 +55,11 @@ autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_default_options = {"members": True, "show-inheritance": True}
 autodoc_preserve_defaults = True
-autodoc_mock_imports = ["lightning", "torch", "torchmetrics", "transformers"]  # in extras that `make docs` lacks
+# Frameworks that the modules of gradewire.integrations and gradewire.rewards import, and that `make docs` lacks.
+autodoc_mock_imports = [
+    *("deepeval", "evaluate", "inspect_ai", "langfuse", "lighteval", "lightning", "lm_eval", "mlflow", "phoenix"),
+    *("ragas", "torch", "torchmetrics", "transformers", "verifiers", "verl", "weave"),
+]
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
@@ -105,7 +109,8 @@ def convert_docstring(
     for line in lines:
         if line.startswith("```"):
             fenced = not fenced
-            converted += [f".. code-block:: {line.removeprefix('```') or 'text'}", ""] if fenced else [""]
+            language = line.removeprefix("```") or "text"
+            converted += [f".. code-block:: {language}", "   :force:", ""] if fenced else [""]
         elif fenced:
             converted.append(f"   {line}" if line else "")
         else:

@@ -79,15 +79,26 @@ def main() -> None:
 def unread_files(options: argparse.Namespace) -> dict[str, Path]:
     """Return the files of the rows that the grader has not read, by source, in the order of `TITLES`."""
     results, data = options.results, options.data
-    evouna, nq301 = (data / name for name in FILES.values())
-    require_files(evouna, nq301, options.drawn, data / PUPILS, data / VOTES / "annotations.json", *FLIP_PAIRS)
+    require_files(data / PUPILS, data / VOTES / "annotations.json")
+    public = public_unread_files(options)
+    return {
+        **{source: public[source] for source in ("evouna", "nq301", DRAWN)},
+        "pupils": written(results / "pupils-b.jsonl", _half_b(read_lines(data / PUPILS))),
+        "vqa votes": written(results / "votes.jsonl", votes_of(data / VOTES)),
+        FLIPS: public[FLIPS],
+    }
+
+
+def public_unread_files(options: argparse.Namespace) -> dict[str, Path]:
+    """Return those of `unread_files` that `make bench-data`, this checkout and a drawing program provide."""
+    results = options.results
+    evouna, nq301 = (options.data / name for name in FILES.values())
+    require_files(evouna, nq301, options.drawn, *FLIP_PAIRS)
     results.mkdir(parents=True, exist_ok=True)
     return {
         "evouna": written(results / "evouna-b.jsonl", _half_b(read_lines(evouna))),
         "nq301": written(results / "nq301-unread.jsonl", unread(read_lines(nq301), read_lines(evouna))),
         DRAWN: options.drawn,
-        "pupils": written(results / "pupils-b.jsonl", _half_b(read_lines(data / PUPILS))),
-        "vqa votes": written(results / "votes.jsonl", votes_of(data / VOTES)),
         FLIPS: written(results / "flips-b.jsonl", _half_b(flips_of(*FLIP_PAIRS))),
     }
 

@@ -2,9 +2,9 @@
 
 The rows are drawn from questions that the grader of `correctness` has not read: half b of EVOUNA, and NQ301 without
 the questions of half a. `correctness` is the probability from a fit on the other folds' questions, as in
-`benchmarks.agreement.with_grader`; its time is that of the fit that ships. Every way runs in its own process and gets
-blocks of rows in turn, with an empty cache. BERTScore is the package `bert_score` with gradewire's default encoder. The
-table is written into benchmarks/results/same-rows.md.
+`benchmarks.agreement.with_grader` but without the rows that `make bench-data` does not bring. Its time is that of the
+fit that ships. Every way runs in its own process with two threads, and gets blocks of rows in turn. BERTScore is the
+package `bert_score` with gradewire's default encoder. The table is written into benchmarks/results/same-rows.md.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from benchmarks.agreement.correctness import ROOT, row_options, scored
 from benchmarks.agreement.correctness_rows import Recipe
-from benchmarks.agreement.with_grader import crossed, unread_files
+from benchmarks.agreement.with_grader import crossed, public_unread_files
 from benchmarks.common.measurements import machine, write_block
 from benchmarks.common.rows import WARM_UP, Row, items_of, sample_rows
 from benchmarks.common.servers import start_engine
@@ -75,7 +75,7 @@ def main() -> None:
 
 def drawn_rows(options: argparse.Namespace) -> tuple[list[Row], list[float]]:
     """Return the drawn rows, each with its `source`, and their cross-fitted probabilities."""
-    parts = tuple(scored(file, source, options) for source, file in unread_files(options).items())
+    parts = tuple(scored(file, source, options) for source, file in public_unread_files(options).items())
     found = crossed("with the grader", parts, Recipe(options.model, "", options.grader))
     rows: list[Row] = []
     probabilities: list[float] = []

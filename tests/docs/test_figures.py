@@ -78,3 +78,20 @@ def test_http_alone_makes_fewer_calls_than_a_loop_that_is_behind_has() -> None:
     assert int(most) < int(few)
     assert f"at most {most} requests in flight in all" in page
     assert f"{few} are under way" in page
+
+
+def test_the_readme_shows_the_table_of_the_same_rows() -> None:
+    results = (ROOT / "benchmarks/results/same-rows.md").read_text("utf-8")
+    measured = {}
+    for line in results.splitlines():
+        if line.startswith("| ") and line.count("[") == 4:
+            name, _, first, _, second, _, rate, cost = cells(line)
+            areas = [each.split()[0].removeprefix("0") for each in (first, second)]
+            measured[name] = [*areas, f"{round(float(rate.replace(',', ''))):,}", cost]
+    shown = {}
+    for line in (ROOT / "README.md").read_text("utf-8").splitlines():
+        if line.startswith("| ") and re.search(r"\| \**\.\d{3}", line):
+            name, *values = (cell.strip("*") for cell in cells(line))
+            shown[name] = values
+    assert len(shown) == 6
+    assert sorted(shown.values()) == sorted(measured.values())
