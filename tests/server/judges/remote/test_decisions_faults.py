@@ -87,7 +87,7 @@ async def test_a_wait_beyond_the_deadline_is_told_to_the_caller_at_once() -> Non
         (reply(404, {}), Status.MODEL_UNAVAILABLE, "no decisions of a decision model at this address"),
         (reply(501, {}), Status.MODEL_UNAVAILABLE, "judge_remote_model (--judge-remote-model)"),
         (reply(307, b"", location="https://elsewhere.example/v1"), Status.MODEL_UNAVAILABLE, "judge_url"),
-        (reply(422, {"error": "no"}), Status.INTERNAL, "rejects"),
+        (reply(422, {"error": "no"}), Status.UNPARSABLE, "rejects"),
         (reply(200, b"<html><body>Welcome!</body></html>"), Status.UNPARSABLE, "JSON"),
         (reply(200, b"[]"), Status.UNPARSABLE, "JSON object"),
         (reply(200, {"answers": {}}), Status.UNPARSABLE, "no answer"),
@@ -202,7 +202,7 @@ async def test_no_more_are_under_way_than_allowed_and_one_who_leaves_takes_its_r
     [
         (reply(401, {}), Status.MODEL_UNAVAILABLE, "judge_token"),
         (reply(404, {}), Status.MODEL_UNAVAILABLE, "judge_url"),
-        (reply(422, {}), Status.INTERNAL, "rejects"),
+        (reply(422, {}), Status.MODEL_UNAVAILABLE, "rejects"),
         (reply(503, b""), Status.UNAVAILABLE, "Try again"),
         (HANG_UP, Status.UNAVAILABLE, "cannot be reached"),
         (reply(200, b"<html>"), Status.MODEL_UNAVAILABLE, "a decision (something other than JSON). Check judge_url"),

@@ -206,7 +206,7 @@ async def test_only_the_question_that_is_refused_alone_fails() -> None:
     assert isinstance(one, Choice)
     assert isinstance(other, Choice)
     assert isinstance(bad, Failure)
-    assert bad.status is Status.INTERNAL
+    assert bad.status is Status.UNPARSABLE
 
 
 async def test_a_server_that_dies_in_the_middle_fails_all_of_a_request_and_is_found_again() -> None:

@@ -4,6 +4,7 @@ import contextlib
 import email.utils
 import json
 import math
+import re
 import time
 from typing import Any
 
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from gradewire_server.domain.items import Status
 from gradewire_server.domain.judge import JudgePrompt
 from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, Reply, error_of, retry_after_s
-from gradewire_server.judges.remote.openai_dialect import Dialect, ServerKind, answer_of, kind_of
+from gradewire_server.judges.remote.model_list import kind_of, missing_model
+from gradewire_server.judges.remote.openai_dialect import Dialect, ServerKind, answer_of
 from gradewire_server.judges.remote.server import Answer, Question
 
 
@@ -82,7 +84,6 @@ def test_counts_that_are_none_are_not_counted() -> None:
         {"choices": [{"message": {"content": [{"type": "text", "text": 1}]}}]},
         {"choices": [{"message": {"content": [{"type": "thinking", "thinking": "1"}]}}]},
         {"choices": [{"message": {"content": "1"}, "logprobs": {"content": [{"token": 1, "logprob": 0}]}}]},
-        {"choices": [{"message": {"content": "1"}, "logprobs": {"content": [{"token": "1"}]}}]},
         {"choices": [{"message": {"content": "1"}, "logprobs": {"content": [{"token": "1", "logprob": "x"}]}}]},
         {"choices": [{"message": {"content": "1"}, "logprobs": {"content": [{"token": "1", "logprob": 10**400}]}}]},
         {"choices": [{"message": {"content": "1"}, "logprobs": {"content": 5}}]},
@@ -134,7 +135,7 @@ def test_any_wrong_part_of_a_completion_is_an_answer_or_an_error(part: object, p
     [
         (301, RemoteFault.REFUSED, Status.MODEL_UNAVAILABLE),
         (308, RemoteFault.REFUSED, Status.MODEL_UNAVAILABLE),
-        (400, RemoteFault.REJECTED, Status.INTERNAL),
+        (400, RemoteFault.REJECTED, Status.UNPARSABLE),
         (401, RemoteFault.REFUSED, Status.MODEL_UNAVAILABLE),
         (403, RemoteFault.REFUSED, Status.MODEL_UNAVAILABLE),
         (404, RemoteFault.REFUSED, Status.MODEL_UNAVAILABLE),
@@ -193,17 +194,21 @@ def test_any_retry_after_is_a_number_of_seconds_or_nothing(header: str) -> None:
     [("vllm", "m", ServerKind.VLLM), ("llamacpp", "other", ServerKind.LLAMA_CPP), ("openai", "m", ServerKind.OTHER)],
 )
 def test_servers_are_known_by_who_owns_their_models(owner: str, model: str, kind: ServerKind) -> None:
-    assert kind_of(reply({"data": [{"id": "m", "owned_by": owner}]}), model) is kind
+    listed = reply({"data": [{"id": "m", "owned_by": owner}]})
+    assert kind_of(listed) is kind
+    assert missing_model(listed, model) is None
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", {"data": None}, {"data": 5}, {"data": ["m", 5, {}]}])
 def test_a_list_of_models_that_is_none_says_nothing(body: object) -> None:
-    assert kind_of(reply(body), "m") is ServerKind.OTHER
+    assert kind_of(reply(body)) is ServerKind.OTHER
+    assert missing_model(reply(body), "other") is None
 
 
 def test_a_model_that_is_not_listed_is_named_with_those_that_are() -> None:
     body = {"data": [{"id": f"model-{number}", "owned_by": "vllm"} for number in range(9)]}
     said = r"no model 'm', only model-0, .*model-4 and others\. Check judge_remote_model \(--judge-remote-model\)"
-    with pytest.raises(RemoteError, match=said) as caught:
-        kind_of(reply(body), "m")
-    assert caught.value.failure.status is Status.MODEL_UNAVAILABLE
+    error = missing_model(reply(body), "m")
+    assert error is not None
+    assert re.search(said, error.failure.message)
+    assert error.failure.status is Status.MODEL_UNAVAILABLE

@@ -190,9 +190,9 @@ async def test_words_are_those_to_our_own_question_never_to_a_users() -> None:
 @pytest.mark.parametrize(
     ("refusal", "status", "words"),
     [
-        (reply(403, {"error": "moderated: Paris"}), Status.INTERNAL, "rejects a request (status 403)"),
-        (reply(404, {}), Status.INTERNAL, "rejects a request (status 404)"),
-        (reply(400, {"error": "odd"}), Status.INTERNAL, "rejects a request (status 400)"),
+        (reply(403, {"error": "moderated: Paris"}), Status.UNPARSABLE, "rejects a request (status 403)"),
+        (reply(404, {}), Status.UNPARSABLE, "rejects a request (status 404)"),
+        (reply(400, {"error": "odd"}), Status.UNPARSABLE, "rejects a request (status 400)"),
         (reply(200, b"<html>"), Status.UNPARSABLE, "a web page"),
     ],
 )
@@ -438,7 +438,7 @@ async def test_the_key_is_shown_to_the_server_and_to_nobody_else(caplog: pytest.
     ],
 )
 async def test_a_server_that_is_of_no_use_is_not_opened(models: bytes, status: Status) -> None:
-    async with OddServer(models=models) as server:
+    async with OddServer(models=models, answers=[reply(404, {})]) as server:
         with pytest.raises(JudgeUnavailableError) as caught:
             async with opened(server.url):
                 pass

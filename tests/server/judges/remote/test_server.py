@@ -2,12 +2,14 @@
 
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 
 from gradewire_server.domain.items import Image, Status
 from gradewire_server.domain.judge import JudgePrompt
 from gradewire_server.judges.remote import openai
+from gradewire_server.judges.remote.endpoints import CHAT
 from gradewire_server.judges.remote.errors import Reply, refusal_of_pictures
 from gradewire_server.judges.remote.openai_dialect import Dialect, request_body
 from gradewire_server.judges.remote.server import Question
@@ -15,7 +17,6 @@ from gradewire_server.judges.remote.server import Question
 
 @pytest.mark.parametrize(("size_bytes", "on_loop"), [(1_000, True), (200_000, False)])
 async def test_large_bodies_are_written_on_a_thread(
-    monkeypatch: pytest.MonkeyPatch,
     size_bytes: int,
     on_loop: bool,  # noqa: FBT001 - a column
 ) -> None:
@@ -32,8 +33,7 @@ async def test_large_bodies_are_written_on_a_thread(
         made_on.append(threading.current_thread())
         return request_body(question, model, dialect)
 
-    monkeypatch.setattr(openai, "request_body", made)
-    server = openai.OpenAIServer(Client(), "é", "auto")
+    server = openai.OpenAIServer(Client(), "é", "auto", api=replace(CHAT, request_body=made))
     question = Question(JudgePrompt((), lead="?", images=(image,)), max_tokens=5)
     await server._send(question, Dialect())
     assert (made_on == [threading.current_thread()]) is on_loop

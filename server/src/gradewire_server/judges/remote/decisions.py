@@ -19,7 +19,7 @@ from gradewire_server.judges.remote.decision_forms import (
     decision_question,
     without_demonstrations,
 )
-from gradewire_server.judges.remote.errors import RemoteError, Reply
+from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, Reply
 from gradewire_server.judges.remote.http_client import HttpClient, checked, json_bytes
 from gradewire_server.judges.remote.judge import RemoteBackend
 from gradewire_server.judges.remote.server import Answer, Question, Server, UncountedTokens, token_count
@@ -114,6 +114,8 @@ class DecisionServer(Server):
                 _log.info("judge %s: its server accepts requests to %s", self._model, form.path)
                 return
             self._note(reply)
+            if error.kind is RemoteFault.REJECTED:
+                error = errors.rejects_everything(reply)
             error = self._client.with_words(error, reply)
             away = reply.status in errors.NOT_FOUND
             # Prefer a refusal that is not about the address, because this refusal says more.
@@ -152,7 +154,7 @@ class DecisionServer(Server):
         await self._client.close()
 
     async def _send(self, asked: Sequence[DecisionQuestion], form: Form) -> Reply:
-        return await self._client.send(form.path, json_bytes(form.body(self._model, asked)))
+        return errors.unwrapped(await self._client.send(form.path, json_bytes(form.body(self._model, asked))))
 
     def _check_test_answer(self, reply: Reply, form: Form) -> None:
         try:

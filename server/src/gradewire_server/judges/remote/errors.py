@@ -1,15 +1,15 @@
 """Errors from judges' servers, and the meaning of a reply's status and text."""
 
 import email.utils
-import json
 import math
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
 from gradewire_server.domain.items import Failure, Status, quoted
+from gradewire_server.judges.remote.error_bodies import READ_CHARACTERS, error_in_answer, parsed_json, read_error
 
 ADDRESS_SETTING: Final = "judge_url (--judge-url)"
 MODEL_SETTING: Final = "judge_remote_model (--judge-remote-model)"
@@ -17,21 +17,31 @@ KEY_SETTING: Final = "judge_token (gradewire score: --judge-key-env)"
 
 NOT_FOUND: Final = frozenset({404, 405, 501})
 BAD_REQUEST: Final = frozenset({400, 422})
-_OK: Final = 200
+NAMING_A_FEATURE: Final = BAD_REQUEST | {403, 404, 500, 501}
+"""Statuses with which servers refuse a feature. Some servers return 403, as if the key were wrong, or fail with 500."""
+_OK: Final = range(200, 300)
 _REDIRECTS: Final = range(300, 400)
 _UNAUTHORIZED: Final = frozenset({401, 403})
 _UNPAID: Final = 402
+_MAY_SAY_UNPAID: Final = frozenset({400, 403, 429})
 _NO_SUCH_ADDRESS: Final = 404
-_WORTH_REPEATING: Final = frozenset({408, 409, 425})
+_WORTH_REPEATING: Final = frozenset({408, 409, 424, 425})
+"""Text generation inference and Bedrock return 424 if the model failed."""
+_MAY_SAY_FILTERED: Final = frozenset({400, 422, 451})
 _TOO_LARGE: Final = 413
 _TOO_MANY: Final = 429
 _SERVER_FAILED: Final = 500
 _LONGEST_WAIT_S: Final = 3600.0
+_HAS_ERROR: Final = re.compile(rb'"errors?"\s*:\s*(?!null\b)')
+"""An error in a reply. In a text, the quotation marks would have backslashes."""
 
-_READ_CHARACTERS: Final = 4000
 _SHOWN_CHARACTERS: Final = 200
 _TAGS: Final = re.compile(r"<(script|style)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>", re.DOTALL | re.IGNORECASE)
-_SPENT: Final = re.compile(r"\binsufficient[_ ](?:quota|credits?|balance|funds)\b", re.IGNORECASE)
+_SPENT: Final = re.compile(
+    r"\binsufficient[_ ](?:quota|credits?|balance|funds)\b|\bcredit[_ ]balance\b|\bspend(?:ing)?[_ ]limit|\bbilling[_ ]"
+    r"|exceeded your monthly",
+    re.IGNORECASE,
+)
 """Words for a spent account. Words such as "quota exceeded" may also be about the current minute."""
 _TOO_LONG_WORDS: Final = (
     "context_length_exceeded",
@@ -40,8 +50,22 @@ _TOO_LONG_WORDS: Final = (
     "exceeds the available context",
     "maximum model length",
     "max_model_len",
+    "prompt is too long",
+    "input is too long",
+    "inputs is too long",
+    "context length of",
+    "model's context length",
+    "context window",
+    "input token count",
+    "reduce the length of the messages",
+    "string_above_max_length",
+    "`inputs` must have less than",
+    "`inputs` tokens + `max_new_tokens`",
 )
 """Phrases with which servers say that a prompt is too long."""
+_OUT_OF_TOKENS: Final = re.compile(
+    r"max_(?:completion_|output_)?tokens or model output limit was reached", re.IGNORECASE
+)
 _ABOUT_PICTURES: Final = re.compile(
     r"\b(?:images?|image_\w+|pictures?|vision|visual|multi-?modal\w*|modalit(?:y|ies)|mmproj)\b"
 )
@@ -68,13 +92,14 @@ class RemoteFault(StrEnum):
     REJECTED = "rejected"
     TOO_LONG = "too_long"
     UNREADABLE = "unreadable"
+    FILTERED = "filtered"
 
 
 RETRYABLE = frozenset({RemoteFault.RATE_LIMITED, RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR})
 """Errors after which a request is sent again. Timeouts are not included, because the server is already too slow."""
 SERVER_AWAY = frozenset({RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR, RemoteFault.LATE, RemoteFault.REFUSED})
 """Errors after which the server counts as down until it answers a request."""
-REQUEST_AT_FAULT = frozenset({RemoteFault.REJECTED, RemoteFault.TOO_LONG, RemoteFault.UNREADABLE})
+REQUEST_AT_FAULT = frozenset({RemoteFault.REJECTED, RemoteFault.TOO_LONG, RemoteFault.UNREADABLE, RemoteFault.FILTERED})
 """Errors in one request or its answer. Other requests may succeed."""
 
 
@@ -122,8 +147,16 @@ def refused(what_to_do: str) -> RemoteError:
 
 def rejected(status: int) -> RemoteError:
     """Return the error for a rejected request. The server may accept other requests."""
-    message = f"the judge's server rejects a request (status {status}). See the server's message in the debug log"
-    return RemoteError(RemoteFault.REJECTED, Status.INTERNAL, message)
+    message = (
+        f"the judge's server rejects a request (status {status}), though it accepts others, so there is no verdict. "
+        "See the server's message in the debug log"
+    )
+    return RemoteError(RemoteFault.REJECTED, Status.UNPARSABLE, message)
+
+
+def filtered(what: str = "nothing, because its content filter intervened") -> RemoteError:
+    """Return the error for a question or an answer that a content filter or the model itself refused."""
+    return RemoteError(RemoteFault.FILTERED, Status.UNPARSABLE, f"the judge's server answered with {what}")
 
 
 def too_long(*, pictures: bool = False) -> RemoteError:
@@ -143,9 +176,14 @@ def server_at(address: str) -> str:
     return f"the judge's server at {address}"
 
 
+def says_out_of_tokens(reply: "Reply") -> bool:
+    """Return True if a refusal means that the thoughts used up the token limit, as with OpenAI's reasoning models."""
+    return reply.status in BAD_REQUEST and _OUT_OF_TOKENS.search(server_message(reply)) is not None
+
+
 def says_too_long(text: str) -> bool:
     """Return True if a server's text says that a prompt is too long."""
-    lowered = text[:_READ_CHARACTERS].casefold()
+    lowered = text[:READ_CHARACTERS].casefold()
     return any(words in lowered for words in _TOO_LONG_WORDS)
 
 
@@ -163,26 +201,42 @@ class Reply:
     address: str
 
     @property
+    def ok(self) -> bool:
+        """True if the status reports success."""
+        return self.status in _OK
+
+    @property
     def words(self) -> str:
         """The beginning of the body, which may quote a user's text."""
-        return self.content[:_READ_CHARACTERS].decode("utf-8", "replace")
+        return self.content[:READ_CHARACTERS].decode("utf-8", "replace")
 
 
 def json_object(content: bytes) -> dict[str, Any]:
     """Parse a body; raise RemoteError if the body is not a JSON object."""
-    try:
-        read = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise unreadable("something other than JSON") from error
+    read = parsed_json(content)
+    if read is None:
+        raise unreadable("something other than JSON")
     if not isinstance(read, dict):
         raise unreadable("something other than a JSON object")
     return read
 
 
+def unwrapped(reply: Reply) -> Reply:
+    """Return the reply with the status of its error if the reply reports success but has an error and no answer.
+
+    Gateways that have begun to answer, such as OpenRouter, can no longer change the HTTP status.
+    """
+    if not reply.ok or _HAS_ERROR.search(reply.content) is None:
+        return reply
+    answer = parsed_json(reply.content)
+    error = error_in_answer(answer) if isinstance(answer, dict) else None
+    return reply if error is None else replace(reply, status=error.likely_status)
+
+
 def rejects_everything(reply: Reply) -> RemoteError:
     """Return the error for a server that also rejects, or answers with nonsense, a test question of our own."""
     server = server_at(reply.address)
-    if reply.status == _OK:
+    if reply.ok:
         body = _kind_of_body(reply)
         return refused(f"{server} answers with {body}. Check {ADDRESS_SETTING}, which usually ends in /v1")
     rejects = f"{server} rejects every request (status {reply.status})"
@@ -191,7 +245,7 @@ def rejects_everything(reply: Reply) -> RemoteError:
 
 def no_json(reply: Reply) -> RemoteError | None:
     """Return the error for a successful reply that cannot be a JSON object, such as a web page; otherwise None."""
-    is_object = reply.status != _OK or reply.content.lstrip()[:1] == b"{"
+    is_object = not reply.ok or reply.content.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{"
     return None if is_object else unreadable(_kind_of_body(reply))
 
 
@@ -206,10 +260,9 @@ def with_words(error: RemoteError, reply: Reply, key: str) -> RemoteError:
 
     Pass only a reply to a request without a caller's text, because the words may quote the request.
     """
-    error_part = _parsed(reply).get("error")
-    message = error_part.get("message") if isinstance(error_part, dict) else None
-    # Beside a message, the names of fields and codes say little to a reader.
-    words = message if isinstance(message, str) else server_message(reply) or _TAGS.sub(" ", reply.words)
+    # Beside sentences, the names of fields and codes say little to a reader.
+    body = read_error(reply.content)
+    words = " ".join(body.sentences) or body.words or _TAGS.sub(" ", reply.words)
     words = " ".join((words.replace(key, "(the key)") if key else words).split())
     said = f". The server's words: {quoted(words, _SHOWN_CHARACTERS)}" if words.strip("{}[] ") else ""
     failure = error.failure
@@ -218,47 +271,37 @@ def with_words(error: RemoteError, reply: Reply, key: str) -> RemoteError:
 
 def error_of(reply: Reply, model: str, wanted: str = "chat completions") -> RemoteError | None:
     """Return the error for a reply, or None if the reply is successful. `wanted` describes the API in messages."""
-    status, wait_s = reply.status, retry_after_s(reply.retry_after)
-    if status == _OK:
+    if reply.ok:
         return None
-    words = reply.words
-    what_to_do = _remedy(reply, words, model, wanted)
+    status, body = reply.status, read_error(reply.content)
+    wait_s = retry_after_s(reply.retry_after)
+    wait_s = min(body.wait_s, _LONGEST_WAIT_S) if wait_s is None and body.wait_s is not None else wait_s
+    if (body.names_a_filter and status < _SERVER_FAILED) or (status in _MAY_SAY_FILTERED and body.mentions_a_filter):
+        return filtered()
+    if (status == _TOO_MANY and not _SPENT.search(body.words)) or (status == _UNPAID and wait_s is not None):
+        return rate_limited(wait_s)
+    what_to_do = _remedy(reply, body.words, model, wanted)
     if what_to_do:
         return refused(what_to_do)
-    if status == _TOO_MANY:
-        return rate_limited(wait_s)
     if status >= _SERVER_FAILED or status in _WORTH_REPEATING:
         return server_error(wait_s, at=f"{server_at(reply.address)} (status {status})")
-    return too_long() if status == _TOO_LARGE or says_too_long(words) else rejected(status)
+    return too_long() if status == _TOO_LARGE or says_too_long(body.words) else rejected(status)
 
 
 def server_message(reply: Reply) -> str:
-    """Return the server's message from a body. Other parts of the body may repeat the request."""
-    body = _parsed(reply)
-    error = body.get("error", body)
-    if isinstance(error, str):
-        return error
-    words = [error.get(name) for name in ("param", "code", "message")] if isinstance(error, dict) else []
-    detail = body.get("detail")
-    for each in detail[:20] if isinstance(detail, list) else [detail]:
-        if isinstance(each, dict):  # pydantic's errors, each with a location and a message
-            where = each.get("loc")
-            words += [each.get("msg"), *(where if isinstance(where, list) else ())]
-        else:
-            words.append(each)
-    return " ".join(word for word in words if isinstance(word, str))
+    """Return the server's codes and sentences from a body. Other parts of the body may repeat the request."""
+    return read_error(reply.content).words
 
 
-def _parsed(reply: Reply) -> dict[str, Any]:
-    """Return a body's JSON object, or {} if the body is none."""
-    try:
-        return json_object(reply.content)
-    except RemoteError:
-        return {}
+def mentions_a_filter(reply: Reply) -> bool:
+    """Return True if a refusal is about a content filter."""
+    return read_error(reply.content).mentions_a_filter
 
 
 def _remedy(reply: Reply, words: str, model: str, wanted: str) -> str:
     status, server = reply.status, server_at(reply.address)
+    if status == _UNPAID or (status in _MAY_SAY_UNPAID and _SPENT.search(words)):
+        return f"the quota for {server} is used up (status {status}). Raise it or pay there, or use another judge"
     if status in _UNAUTHORIZED:
         return f"{server} requires a key, or refuses this key (status {status}). Check {KEY_SETTING}"
     if status in NOT_FOUND:
@@ -268,8 +311,6 @@ def _remedy(reply: Reply, words: str, model: str, wanted: str) -> str:
         )
     if status in _REDIRECTS:
         return f"{server} redirects (status {status}). Set {ADDRESS_SETTING} to the final address"
-    if status == _UNPAID or (status == _TOO_MANY and _SPENT.search(words)):
-        return f"the quota for {server} is used up (status {status}). Raise it or pay there, or use another judge"
     return ""
 
 
@@ -279,10 +320,9 @@ def retry_after_s(header: str) -> float | None:
     if text.isascii() and text.isdigit():
         return min(float(text[:8]), _LONGEST_WAIT_S)
     try:
-        moment = email.utils.parsedate_to_datetime(text)
-    except (ValueError, TypeError, IndexError, OverflowError):
+        left_s = email.utils.parsedate_to_datetime(text).timestamp() - time.time()
+    except (ValueError, TypeError, IndexError, OverflowError, OSError):
         return None
-    left_s = moment.timestamp() - time.time()
     return min(max(0.0, left_s), _LONGEST_WAIT_S) if math.isfinite(left_s) else None
 
 
@@ -292,7 +332,7 @@ def refusal_of_pictures(words: str, model: str, status: int) -> RemoteError | No
     Ignore the model's name in the text, for example in "llama-3.2-vision takes no temperature".
     """
     own_name = rf"(?<!\w){re.escape(model.casefold())}(?!\w)"
-    lowered = re.sub(own_name, " ", words[:_READ_CHARACTERS].casefold())
+    lowered = re.sub(own_name, " ", words[:READ_CHARACTERS].casefold())
     if not _ABOUT_PICTURES.search(lowered):
         return None
     if _ABOUT_THE_MODEL.search(lowered) and not _ABOUT_ONE_PICTURE.search(lowered):

@@ -28,6 +28,7 @@ _KEEP_ALIVE_S: Final = 30.0
 _CLOSE_S: Final = 5.0
 """Seconds to wait for the thread's end, which an endless reply may delay."""
 _FIRST_ERROR: Final = 400
+_ACCEPTED: Final = {"accept": "application/json", "accept-encoding": "identity"}
 
 
 class HttpClient:
@@ -36,18 +37,23 @@ class HttpClient:
     The connections run on a separate thread, because an endless reply would block the event loop. The client follows
     no redirects, so that only this server gets the key.
 
+    Args:
+        headers: Headers with the key, instead of a bearer token.
+        query: The query of every request, such as Azure's `api-version=…`.
+
     Raises:
         ValueError: The address or the token is not valid.
     """
 
-    def __init__(self, config: RemoteJudgeConfig) -> None:
+    def __init__(self, config: RemoteJudgeConfig, *, headers: Mapping[str, str] | None = None, query: str = "") -> None:
         checked(config)
         # The library logs every request, which would flood the log.
         logging.getLogger("httpx2").setLevel(logging.WARNING)
         self._token, self._address = config.token, config.url
         self._client = httpx2.AsyncClient(
             base_url=config.url.rstrip("/") + "/",
-            headers=_headers(config.token),
+            headers={**_ACCEPTED, **(_bearer(config.token) if headers is None else headers)},
+            params=httpx2.QueryParams(query),
             # Set no total timeout, because callers limit each request.
             timeout=httpx2.Timeout(None, connect=_CONNECT_TIMEOUT_S),
             limits=httpx2.Limits(
@@ -151,6 +157,5 @@ def checked(config: RemoteJudgeConfig) -> None:
         raise ValueError(f"{KEY_SETTING} must be a key of printable ASCII characters, without white space at the ends")
 
 
-def _headers(token: str) -> dict[str, str]:
-    accepted = {"accept": "application/json", "accept-encoding": "identity"}
-    return accepted | ({"authorization": f"Bearer {token}"} if token else {})
+def _bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"} if token else {}

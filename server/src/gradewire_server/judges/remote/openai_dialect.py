@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from gradewire_server.domain.items import Image, quoted, shortened
+from gradewire_server.domain.items import Image
+from gradewire_server.domain.judge import Role, Turn
 from gradewire_server.judges.images import url_of
 from gradewire_server.judges.prometheus import Tokens
 from gradewire_server.judges.prompt_texts import harmless, turns
 from gradewire_server.judges.remote import errors
-from gradewire_server.judges.remote.errors import RemoteError, Reply
+from gradewire_server.judges.remote.errors import Reply
 from gradewire_server.judges.remote.labels import Labels, Step
 from gradewire_server.judges.remote.server import Answer, Question, token_count
 from gradewire_server.settings.judge import Prefill
@@ -20,10 +21,15 @@ from gradewire_server.settings.judge import Prefill
 TOP_LOGPROBS: Final = 20
 _FEATURE_WORDS: Final[Mapping[str, Sequence[str]]] = {
     "temperature": ("temperature",),
-    "logprobs": ("logprobs",),
+    "logprobs": ("logprobs", "log probabilities", "top_n_tokens"),
     "constrains": ("structured_outputs", "grammar", "guided"),
-    "continues": ("continue_final_message", "prefill", "last message"),
-    "stops": ("'stop'", "`stop`", '"stop"', " stop "),
+    "continues": ("continue_final_message", "prefill", "last message", "add_generation_prompt"),
+    "stops": ("'stop'", "`stop`", '"stop"', " stop ", "stop_sequences"),
+    "system": (
+        *("system role", "system message", "'system' role", "role 'system'", "not support 'system'", "role system"),
+        *("must alternate", "developer instruction"),
+    ),
+    "thinks": ("thinking", "budget_tokens"),
 }
 """Words in a server's refusal, by refused feature."""
 _CONSEQUENCES: Final[Mapping[str, str]] = {
@@ -31,15 +37,33 @@ _CONSEQUENCES: Final[Mapping[str, str]] = {
     "constrains": "an answer need not be a label",
     "continues": "an instruction says how to begin",
     "temperature": "an item's result may differ each time",
+    "top_logprobs": "labels below the few most probable tokens count 0",
+    "system": "the first user turn begins with the instructions",
+    "thinks": "the judge need not think as long as judge_reasoning_tokens allows",
 }
 """The consequence of each missing feature that changes answers."""
+_LIMITS: Final = re.compile(
+    r"<=|less[ _]than|at most|max|exceed|between|\brange\b|above|too (?:large|many|big|high)|up to|no more than"
+)
+"""Words with which servers say that a number is too large."""
+_SMALL_NUMBER: Final = re.compile(r"(?<![\w.])\d{1,2}(?!\w|\.\d)")
+_USUAL_LIMIT: Final = 5
+"""The limit of most servers that allow fewer than 20 log probabilities, for a refusal that does not state it."""
+_UNKNOWN_FIELD: Final = re.compile(
+    r"support|unknown|unrecogni[sz]ed|unexpected|extra|not (?:allowed|permitted)|deprecated"
+)
+_CUT: Final = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"})
+"""Reasons for an answer's end that mean that it was cut off. Servers differ."""
+_FILTERED: Final = re.compile(
+    r"content_?filter(?:ed)?|safety|prohibited_content|blocklist|spii|recitation|guardrail_intervened|sensitive|refusal"
+)
+_REFUSED: Final = "the judge's refusal to answer"
+_FAILED: Final = frozenset({"error", "abort", "failed"})
 
 _THOUGHT_FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
 
 _THOUGHTS_BEGIN: Final = re.compile(r"\s*(?:<(?:think|thinking|thought|reasoning)>|\[THINK\])", re.IGNORECASE)
 _THOUGHTS_END: Final = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]", re.IGNORECASE)
-
-_MAX_LISTED_MODELS: Final = 5
 
 
 class ServerKind(StrEnum):
@@ -58,6 +82,8 @@ class Dialect:
         limit: Name of the field for the maximum number of tokens.
         reasoning_tokens: Maximum number of tokens for thoughts before the answer. With thoughts, a request has no
             opening, no label constraint and no stops.
+        system: True if the server accepts instructions in a turn of their own.
+        thinks: Number of forms left in which to ask for thoughts, for an API that wants to be asked (Anthropic's).
     """
 
     kind: ServerKind = ServerKind.OTHER
@@ -68,21 +94,42 @@ class Dialect:
     temperature: bool = True
     stops: bool = True
     reasoning_tokens: int = 0
+    top_logprobs: int = TOP_LOGPROBS
+    system: bool = True
+    thinks: int = 0
 
     def without(self, words: str) -> "Dialect":
         """Return the dialect without the feature that a refusal (from `server_message`) names."""
         lowered = f" {words[:4000].casefold()} "
-        if "max_completion_tokens" in lowered and self.limit == "max_tokens":
+        if self.limit == "max_tokens" and (
+            "max_completion_tokens" in lowered or ("max_tokens" in lowered and _UNKNOWN_FIELD.search(lowered))
+        ):
             return replace(self, limit="max_completion_tokens")
+        fewer = self._fewer_logprobs(lowered)
+        if self.logprobs and fewer:
+            return replace(self, top_logprobs=fewer)
         for feature, names in _FEATURE_WORDS.items():
             if getattr(self, feature) and any(name in lowered for name in names):
-                changed: dict[str, Any] = {feature: False}
+                changed: dict[str, Any] = {feature: self.thinks - 1 if feature == "thinks" else False}
                 return replace(self, **changed)
         return self
 
+    def _fewer_logprobs(self, words: str) -> int:
+        """Return a smaller number of log probabilities that a refusal allows, or 0 if it is not about the number."""
+        if ("top_logprobs" not in words and "top_n_tokens" not in words) or not _LIMITS.search(words):
+            return 0
+        stated = [number for number in map(int, _SMALL_NUMBER.findall(words)) if 0 < number < self.top_logprobs]
+        return max(stated) if stated else _USUAL_LIMIT * (self.top_logprobs > _USUAL_LIMIT)
+
     def lacking(self, full: "Dialect") -> list[str]:
         """Return the names of features that change answers and that only `full` has."""
-        return [name for name in _CONSEQUENCES if getattr(full, name) and not getattr(self, name)]
+        missing = [name for name in _CONSEQUENCES if getattr(self, name) < getattr(full, name)]
+        return [name for name in missing if name != "top_logprobs" or self.logprobs]
+
+    def unused(self, full: "Dialect") -> str:
+        """Return the names of refused fields that only `full` uses, and that change no answer."""
+        limit = f"{full.limit} (it wants {self.limit})" if self.limit != full.limit else ""
+        return ", ".join(name for name in (limit, "stop" if full.stops > self.stops else "") if name)
 
     def consequences(self, full: "Dialect") -> str:
         """Return the missing features and their consequences, for the log."""
@@ -97,24 +144,54 @@ def dialect_of(kind: ServerKind, prefill: Prefill, reasoning_tokens: int = 0) ->
     return Dialect(kind, continues=known if prefill == "auto" else prefill == "yes", constrains=known)
 
 
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A question's turns in one dialect.
+
+    Attributes:
+        before: The turns before the item.
+        item: The text of the item's turn, with an instruction on how to begin if the answer is not begun.
+        begun: The beginning of the judge's turn, which the server continues, or "".
+    """
+
+    before: tuple[Turn, ...]
+    item: str
+    begun: str
+
+
+def conversation(question: Question, dialect: Dialect) -> Conversation:
+    """Return a question's turns. Every server gets the same texts."""
+    opening = harmless(question.prompt.opening)
+    begun = opening if dialect.continues else ""
+    *before, item = turns(question.prompt)
+    text = item.text if begun else item.text + _instruction(question, opening)
+    if not dialect.system:
+        said = "".join(f"{turn.text}\n\n" for turn in before if turn.role is Role.SYSTEM)
+        before = [turn for turn in before if turn.role is not Role.SYSTEM]
+        if before and before[0].role is Role.USER:
+            before[0] = replace(before[0], text=said + before[0].text)
+        else:
+            text = said + text
+    return Conversation(tuple(before), text, begun)
+
+
 def request_body(question: Question, model: str, dialect: Dialect) -> dict[str, object]:
     """Return a request for one chat completion."""
-    opening = harmless(question.prompt.opening)
-    continued = dialect.continues and bool(opening)
-    *before, item = turns(question.prompt)
-    text = item.text if continued else item.text + _instruction(question, opening)
-    messages: list[dict[str, object]] = [{"role": turn.role.value, "content": turn.text} for turn in before]
-    messages.append({"role": item.role.value, "content": _content(text, question.prompt.images)})
+    talk = conversation(question, dialect)
+    messages: list[dict[str, object]] = [{"role": turn.role.value, "content": turn.text} for turn in talk.before]
+    messages.append({"role": Role.USER.value, "content": _content(talk.item, question.prompt.images)})
+    continued = bool(talk.begun)
     if continued:
-        messages.append({"role": "assistant", "content": opening})
+        messages.append({"role": Role.ASSISTANT.value, "content": talk.begun})
     body: dict[str, object] = {"model": model, "messages": messages, "stream": False}
     if dialect.temperature:
         body["temperature"] = 0
     body[dialect.limit] = most_written(question, dialect)
     if question.options:
         if dialect.logprobs:
-            body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
+            body |= {"logprobs": True, "top_logprobs": dialect.top_logprobs}
         if dialect.constrains:
+            opening = harmless(question.prompt.opening)
             body |= _constraint(question, dialect.kind, " " if continued else f"{opening} " if opening else "")
     if question.stop and dialect.stops and not dialect.reasoning_tokens:
         body["stop"] = list(question.stop)
@@ -160,16 +237,17 @@ def _text_of(message: Mapping[str, Any]) -> str | None:
     content = message.get("content")
     if isinstance(content, str):
         return content
-    texts = [each["text"] for each in _parts(content, "text") if isinstance(each.get("text"), str)]
+    texts = [each["text"] for each in parts_of(content, "text") if isinstance(each.get("text"), str)]
     return "".join(texts) if texts else None
 
 
 def _has_thoughts(message: Mapping[str, Any]) -> bool:
     beside = any(isinstance(message.get(name), str) and message[name].strip() for name in _THOUGHT_FIELDS)
-    return beside or any(each.get("thinking") for each in _parts(message.get("content"), "thinking"))
+    return beside or any(each.get("thinking") for each in parts_of(message.get("content"), "thinking"))
 
 
-def _parts(content: object, kind: str) -> list[Mapping[str, Any]]:
+def parts_of(content: object, kind: str) -> list[Mapping[str, Any]]:
+    """Return a content's parts of a kind."""
     parts = content if isinstance(content, list) else []
     return [each for each in parts if isinstance(each, dict) and each.get("type", "text") == kind]
 
@@ -224,94 +302,95 @@ def _last_end(text: str) -> int | None:
     return max((found.end() for found in _THOUGHTS_END.finditer(text)), default=None)
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A text from a server, in any API.
+
+    Attributes:
+        text: The text, or None if the reply has no text.
+        message: The message, which may contain thoughts apart from the text.
+        finish: The reason for the end, as the server states it.
+        refusal: True if the model refused to answer in a field of its own.
+    """
+
+    text: str | None
+    message: Mapping[str, Any]
+    finish: object
+    steps: tuple[Step, ...] | None
+    tokens: Tokens
+    refusal: bool = False
+
+
 def answer_of(reply: Reply, question: Question, dialect: Dialect) -> Answer:
     """Parse a chat completion; raise RemoteError if the completion is not valid."""
     completion = errors.json_object(reply.content)
     try:
         choice = completion["choices"][0]
-        finish = choice.get("finish_reason")
         message = choice["message"]
-        text = _text_of(message)
         usage = completion.get("usage") or {}
         tokens = Tokens(
             token_count(usage.get("prompt_tokens")),
             token_count((usage.get("prompt_tokens_details") or {}).get("cached_tokens")),
             token_count(usage.get("completion_tokens")),
         )
-        steps = _steps(choice.get("logprobs"))
+        refusal = bool(message.get("refusal"))
+        steps = steps_of(choice.get("logprobs"))
+        written = Written(_text_of(message), message, choice.get("finish_reason"), steps, tokens, refusal)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise errors.unreadable("something other than a chat completion") from error
-    if finish == "content_filter":
-        raise errors.unreadable("nothing, because its content filter intervened")
-    cut = finish == "length"
+    return answer_from(written, question, dialect, reply)
+
+
+def answer_from(written: Written, question: Question, dialect: Dialect, reply: Reply) -> Answer:
+    """Return the answer in a server's text; raise RemoteError if the text is missing or was filtered."""
+    finish = written.finish.casefold() if isinstance(written.finish, str) else ""
+    text = written.text
+    if _FILTERED.fullmatch(finish):
+        raise errors.filtered(_REFUSED) if finish == "refusal" else errors.filtered()
+    if written.refusal and not (text or "").strip():
+        raise errors.filtered(_REFUSED)
+    if finish in _FAILED and not (text or "").strip():
+        raise errors.server_error(at=errors.server_at(reply.address))
+    cut = finish in _CUT
     if text is None and not cut:
         raise errors.unreadable("no text")
+    # JSON can contain lone surrogates, which no result can.
+    text = (text or "").encode("utf-8", "replace").decode()
     # Without a text, the judge only wrote thoughts.
-    text, steps, answering = _without_thoughts(message, text or "", steps)
+    text, steps, answering = _without_thoughts(written.message, text, written.steps)
     thinks = bool(dialect.reasoning_tokens)
     exhausted = cut and not answering and (thinks or not (text.strip() or steps))
     continued = dialect.continues and bool(question.prompt.opening)
     if continued and dialect.kind is ServerKind.LLAMA_CPP:
         # llama.cpp repeats the opening before the continuation in the text, but not in the tokens.
         text = text.removeprefix(harmless(question.prompt.opening))
-    return Answer(text, not cut, steps, continued, tokens, exhausted=exhausted)
+    return Answer(text, not cut, steps, continued, written.tokens, exhausted=exhausted)
 
 
-def kind_of(reply: Reply, model: str) -> ServerKind:
-    """Return a server's type according to its list of models.
+def steps_of(logprobs: object) -> tuple[Step, ...] | None:
+    """Return the tokens with their alternatives, or None if the server states no log probability.
 
     Raises:
-        RemoteError: The list does not contain the model, and the server is not llama.cpp, which accepts any name.
+        TypeError, ValueError, KeyError: A part has the wrong type.
     """
-    entries = _entries(reply, "data")
-    owners = {str(each.get("owned_by", "")) for each in entries}
-    if ServerKind.LLAMA_CPP.value in owners:
-        return ServerKind.LLAMA_CPP
-    names = [str(each["id"]) for each in entries if "id" in each]
-    if names and model not in names:
-        shown = ", ".join(shortened(name) for name in names[:_MAX_LISTED_MODELS])
-        raise errors.refused(
-            f"{errors.server_at(reply.address)} has no model {quoted(model)}, only {shown}"
-            f"{' and others' if len(names) > _MAX_LISTED_MODELS else ''}. Check {errors.MODEL_SETTING}"
-        )
-    return ServerKind.VLLM if ServerKind.VLLM.value in owners else ServerKind.OTHER
-
-
-def sees_images(reply: Reply, model: str) -> bool | None:
-    """Return True if a model accepts images according to the server's list of models, or None if this is unknown."""
-    entries = _entries(reply, "models", "data")
-    own = [each for each in entries if model in {each.get("id"), each.get("name"), each.get("model")}]
-    for entry in own or (entries if len(_entries(reply, "data")) == 1 else []):
-        able = entry.get("capabilities")
-        if isinstance(able, list):
-            return "multimodal" in able or "vision" in able
-        if isinstance(able, dict) and isinstance(able.get("vision"), bool):
-            return bool(able["vision"])
-        architecture = entry.get("architecture")
-        if isinstance(architecture, dict) and isinstance(architecture.get("input_modalities"), list):
-            return "image" in architecture["input_modalities"]
-    return None
-
-
-def _entries(reply: Reply, *lists: str) -> list[dict[str, Any]]:
-    try:
-        body = errors.json_object(reply.content)
-    except RemoteError:
-        return []
-    listed = [body.get(name) for name in lists]
-    return [each for entries in listed if isinstance(entries, list) for each in entries if isinstance(each, dict)]
-
-
-def _steps(logprobs: Mapping[str, Any] | None) -> tuple[Step, ...] | None:
-    content = (logprobs or {}).get("content")
-    return tuple(_step(each) for each in content) if content else None
+    content = logprobs.get("content") if isinstance(logprobs, dict) else logprobs
+    if not content:
+        return None
+    if not isinstance(content, list):
+        raise TypeError("log probabilities without a list")
+    steps = tuple(_step(each) for each in content)
+    return steps if any(step.alternatives for step in steps) else None
 
 
 def _step(entry: Mapping[str, Any]) -> Step:
-    tops = [(_token(each), float(each["logprob"])) for each in entry.get("top_logprobs") or ()]
+    # null and a missing number mean minus infinity (llama.cpp), or that the server does not tell.
+    listed = [each for each in entry.get("top_logprobs") or () if each.get("logprob") is not None]
+    tops = [(_token(each), float(each["logprob"])) for each in listed]
     token = _token(entry)
+    if not tops and entry.get("logprob") is not None:
+        tops = [(token, float(entry["logprob"]))]
     # A token that the constraint forced may not be among the most probable tokens, and then counts for no label.
-    return Step(token, tuple(tops or [(token, float(entry["logprob"]))]))
+    return Step(token, tuple(tops))
 
 
 def _token(entry: Mapping[str, Any]) -> str:
