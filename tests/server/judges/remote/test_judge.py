@@ -17,7 +17,7 @@ class MadeError(Exception):
 async def test_a_client_is_made_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     made_on: list[threading.Thread] = []
 
-    def make(_self: HttpClient, _config: RemoteJudgeConfig) -> None:
+    def make(_self: HttpClient, _config: RemoteJudgeConfig, **_: object) -> None:
         made_on.append(threading.current_thread())
         raise MadeError
 

@@ -8,16 +8,19 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final
 
-from gradewire_server.domain.judge import JudgePrompt
+from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 from gradewire_server.judges.remote import errors
+from gradewire_server.judges.remote.endpoints import CHAT, Api
 from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, Reply
-from gradewire_server.judges.remote.openai_dialect import Dialect, answer_of
+from gradewire_server.judges.remote.openai_dialect import Dialect
 from gradewire_server.judges.remote.server import Answer, Question, UncountedTokens
 
 _log = logging.getLogger(__name__)
 
 TEST_QUESTION: Final = Question(
-    JudgePrompt((), lead="Is water wet?", prediction="", opening="Answer:"), options=("yes", "no"), stop=("\n\n\n",)
+    JudgePrompt((Turn(Role.SYSTEM, "Answer the question."),), lead="Is water wet?", prediction="", opening="Answer:"),
+    options=("yes", "no"),
+    stop=("\n###",),
 )
 """A test question without user data, which uses every feature that a server can refuse."""
 CONFIRMED_FOR_S: Final = 60.0
@@ -42,7 +45,7 @@ class DialectLearner:
 
     Args:
         send: Function that sends a question in a dialect, and raises RemoteError if there is no reply.
-        read: Function that parses a successful reply, and raises RemoteError if it is not valid.
+        api: The API of the questions.
 
     Attributes:
         uncounted: Tokens of the test questions.
@@ -54,14 +57,14 @@ class DialectLearner:
         name: str,
         full: Dialect,
         send: Callable[[Question, Dialect], Awaitable[Reply]],
-        read: Callable[[Reply, Question, Dialect], Answer] = answer_of,
+        api: Api = CHAT,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._name = name
         self._full = self.dialect = full
         self._send = send
-        self._read = read
+        self._api = api
         self.uncounted = UncountedTokens()
         self._clock = clock
         self._lock = asyncio.Lock()
@@ -166,9 +169,9 @@ class DialectLearner:
         while True:
             tested_s = self._clock()
             reply = await self._send(TEST_QUESTION, dialect)
-            error = errors.error_of(reply, self._name) or errors.no_json(reply)
+            error = errors.error_of(reply, self._name, self._api.wanted) or errors.no_json(reply)
             if error is None or errors.says_out_of_tokens(reply):
-                self._learn(dialect, OUT_OF_TOKENS if error else self._read(reply, TEST_QUESTION, dialect))
+                self._learn(dialect, OUT_OF_TOKENS if error else self._api.answer_of(reply, TEST_QUESTION, dialect))
                 self.refused = None
                 break
             less = dialect.without(errors.server_message(reply)) if may_name_a_feature(reply, error) else dialect

@@ -38,8 +38,8 @@ _HAS_ERROR: Final = re.compile(rb'"errors?"\s*:\s*(?!null\b)')
 _SHOWN_CHARACTERS: Final = 200
 _TAGS: Final = re.compile(r"<(script|style)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>", re.DOTALL | re.IGNORECASE)
 _SPENT: Final = re.compile(
-    r"\binsufficient[_ ](?:quota|credits?|balance|funds)\b|\bcredit[_ ]balance\b|\bspend(?:ing)?[_ ]limit|\bbilling[_ ]"
-    r"|exceeded your monthly",
+    r"(?<![a-z])(?:insufficient[_ ](?:quota|credits?|balance|funds)|credit[_ ]balance|spend(?:ing)?[_ ]limit"
+    r"|billing_(?:error|hard_limit|not_active))",
     re.IGNORECASE,
 )
 """Words for a spent account. Words such as "quota exceeded" may also be about the current minute."""

@@ -52,7 +52,7 @@ class OpenAIServer(Server):
         self._api = api
         self.sees_images = None
         full = self._full(ServerKind.OTHER)
-        self._learner = DialectLearner(model, full, self._send, api.answer_of)
+        self._learner = DialectLearner(model, full, self._send, api)
 
     @property
     @override
