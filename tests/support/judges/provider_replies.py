@@ -147,6 +147,7 @@ BAD_REPLIES = (
     # Failures and limits.
     BadReply("anthropic is overloaded", reply(529, {"type": "error", "error": {}}), UNAVAILABLE, "status 529"),
     BadReply("llama.cpp loads", reply(503, {"error": {"code": 503, "message": "Loading"}}), UNAVAILABLE, "status 503"),
+    BadReply("openrouter's budget", reply(402, {"error": {"code": 402}}, retry_after="0"), UNAVAILABLE, "no more"),
     BadReply("bedrock throttles", reply(429, {"Message": "Too many requests"}), UNAVAILABLE, "no more"),
     BadReply("sglang refuses", reply(400, {"object": "error", "message": "odd", "code": 400}), UNPARSABLE, REJECTED),
     BadReply("a strange status", reply(418, {}), UNPARSABLE, REJECTED),

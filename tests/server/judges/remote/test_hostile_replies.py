@@ -61,6 +61,15 @@ async def test_what_may_pass_is_tried_again(bad: BadReply) -> None:
     assert len(observer.retries) == 1
 
 
+async def test_an_error_in_a_success_is_tried_again_until_it_is_an_answer() -> None:
+    observer = Counted()
+    limited = reply(200, {"id": None, "choices": None, "error": {"message": "Provider returned error", "code": 429}})
+    async with OddServer(answers=[limited, limited, GOOD]) as server, opened(server.url, observer) as judge:
+        answer = (await judge.choose(choose(), deadline_s=None)).answer
+    assert isinstance(answer, Choice)
+    assert observer.retries == ["rate_limited", "rate_limited"]
+
+
 async def test_the_wait_in_geminis_error_is_kept() -> None:
     (bad,) = [bad for bad in BAD_REPLIES if bad.name == "gemini limits"]
     async with OddServer(answers=[bad.sent]) as server, opened(server.url, attempts=1) as judge:

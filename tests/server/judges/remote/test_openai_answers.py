@@ -53,6 +53,46 @@ def test_a_completion_is_read() -> None:
     assert answer.steps[0].alternatives == (("1", -0.5),)
 
 
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        {
+            "content": [
+                {"token": "1", "logprob": -0.5, "top_logprobs": [{"token": "1", "logprob": -0.5}, {"token": "2"}]}
+            ]
+        },
+        {"content": [{"token": "1", "logprob": -0.5, "top_logprobs": [{"token": "x", "logprob": None}]}]},
+        {"content": [{"token": "1", "logprob": -0.5, "top_logprobs": None}]},
+        {"content": [{"token": "1", "top_logprobs": [{"token": "1", "logprob": -0.5}]}]},
+        {"tokens": ["1"], "token_logprobs": [-0.5], "top_logprobs": [{"1": -0.5, "2": None}]},
+        {"tokens": ["1"], "token_logprobs": [-0.5]},
+        {"tokens": ["1"], "top_logprobs": [{"1": -0.5}]},
+    ],
+)
+def test_an_alternative_without_a_number_is_left_out(logprobs: object) -> None:
+    choice = {**COMPLETION["choices"][0], "logprobs": logprobs}
+    answer = read(reply({"choices": [choice]}), continued=False)
+    assert answer.steps is not None
+    assert answer.steps[0].alternatives == (("1", -0.5),)
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        None,
+        {},
+        {"content": None},
+        {"content": [{"token": "1"}]},
+        {"content": [{"token": "1", "logprob": None, "top_logprobs": [{"token": "1", "logprob": None}]}]},
+        {"tokens": ["1"], "token_logprobs": [None]},
+        {"tokens": [], "token_logprobs": []},
+    ],
+)
+def test_log_probabilities_without_a_number_are_none(logprobs: object) -> None:
+    choice = {**COMPLETION["choices"][0], "logprobs": logprobs}
+    assert read(reply({"choices": [choice]}), continued=False).steps is None
+
+
 def test_a_text_in_parts_is_one_text() -> None:
     parts = [{"type": "text", "text": "Rating:"}, {"type": "reference", "reference_ids": [1]}, {"text": " 3"}]
     answer = read(reply({"choices": [{"message": {"content": parts}}]}), continued=False)
@@ -87,6 +127,8 @@ def test_counts_that_are_none_are_not_counted() -> None:
         {"choices": [{"message": {"content": "1"}, "logprobs": {"content": [{"token": "1", "logprob": "x"}]}}]},
         {"choices": [{"message": {"content": "1"}, "logprobs": {"content": [{"token": "1", "logprob": 10**400}]}}]},
         {"choices": [{"message": {"content": "1"}, "logprobs": {"content": 5}}]},
+        {"choices": [{"message": {"content": "1"}, "logprobs": {"tokens": 5}}]},
+        {"choices": [{"message": {"content": "1"}, "logprobs": {"tokens": ["1"], "top_logprobs": [["1"]]}}]},
         {"choices": [{"message": {"content": "1"}, "logprobs": []}]} | {"usage": [1]},
         {"choices": [{"message": {"content": "1"}, "finish_reason": "content_filter"}]},
     ],

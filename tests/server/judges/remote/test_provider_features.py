@@ -47,58 +47,63 @@ NOT_ALLOWED = {"error": {"message": "You are not allowed to request logprobs fro
 USE_COMPLETION_TOKENS = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
 
 
+REFUSALS: list[tuple[str, str, bytes]] = [
+    ("openai", "logprobs", reply(400, NO_LOGPROBS)),
+    ("openai", "logprobs", reply(403, NOT_ALLOWED)),
+    ("openai", "temperature", reply(400, NO_TEMPERATURE)),
+    ("openai", "max_tokens", reply(400, openai("max_tokens", USE_COMPLETION_TOKENS))),
+    ("openai", "stop", reply(400, openai("stop", "'stop' is not supported with this model."))),
+    ("azure", "max_tokens", reply(400, openai("max_tokens", "max_tokens is not supported."))),
+    ("azure", "logprobs", reply(400, {"error": {"code": "BadRequest", "message": "logprobs: unsupported"}})),
+    ("openrouter", "temperature", reply(400, wrapped(NO_TEMPERATURE))),
+    ("openrouter", "logprobs", reply(200, wrapped(NO_LOGPROBS))),
+    ("openrouter", "logprobs", reply(200, wrapped(NOT_ALLOWED, 403))),
+    (
+        "litellm",
+        "logprobs",
+        reply(
+            400,
+            {
+                "error": {
+                    "message": "litellm.UnsupportedParamsError: no support for ['logprobs', 'top_logprobs']",
+                    "type": "None",
+                    "param": None,
+                    "code": "400",
+                }
+            },
+        ),
+    ),
+    ("gemini", "logprobs", reply(400, listed("Logprobs is not enabled for models/m"))),
+    ("gemini", "temperature", reply(400, listed('Invalid JSON payload: unknown name "temperature"'))),
+    ("vertex", "stop", reply(400, listed("Unable to submit: 'stop' is not supported by this model"))),
+    ("bedrock", "temperature", reply(400, {"message": "temperature is deprecated for this model"})),
+    ("bedrock", "logprobs", reply(400, {"error": {"code": "validation_error", "message": "logprobs: extra"}})),
+    ("mistral", "logprobs", reply(422, {"message": {"detail": [{"loc": ["body", "logprobs"], "msg": "extra"}]}})),
+    ("deepseek", "logprobs", reply(422, b"Failed to deserialize the JSON body: logprobs: unknown field")),
+    ("vllm", "logprobs", reply(400, flat("logprobs is not supported with this sampler"))),
+    ("sglang", "logprobs", reply(400, flat("logprobs is not supported in this mode"))),
+    (
+        "tgi",
+        "stop",
+        reply(422, {"error": "Input validation error: 'stop' is too long", "error_type": "validation"}),
+    ),
+    ("llama.cpp", "logprobs", reply(501, {"error": {"code": 501, "message": "logprobs is not supported"}})),
+    ("llama.cpp", "logprobs", reply(500, {"error": {"code": 500, "message": "logprobs is not supported"}})),
+    ("ollama", "logprobs", reply(400, {"error": {"message": "logprobs is not supported", "type": "api_error"}})),
+    ("lm-studio", "logprobs", reply(400, {"error": "Unrecognized key 'logprobs'"})),
+    ("fastapi", "stop", reply(422, {"detail": [{"loc": ["body", "stop"], "msg": "Extra inputs"}]})),
+]
+"""Provider, field and refusal."""
+
+
 @pytest.mark.parametrize(
-    ("name", "field", "refusal"),
-    [
-        ("openai, a reasoning model", "logprobs", reply(400, NO_LOGPROBS)),
-        ("openai, a reasoning model", "logprobs", reply(403, NOT_ALLOWED)),
-        ("openai, a reasoning model", "temperature", reply(400, NO_TEMPERATURE)),
-        ("openai, a reasoning model", "max_tokens", reply(400, openai("max_tokens", USE_COMPLETION_TOKENS))),
-        ("openai, a reasoning model", "stop", reply(400, openai("stop", "'stop' is not supported with this model."))),
-        ("azure", "max_tokens", reply(400, openai("max_tokens", "max_tokens is not supported."))),
-        ("azure", "logprobs", reply(400, {"error": {"code": "BadRequest", "message": "logprobs: unsupported"}})),
-        ("openrouter", "temperature", reply(400, wrapped(NO_TEMPERATURE))),
-        ("openrouter", "logprobs", reply(200, wrapped(NO_LOGPROBS))),
-        ("openrouter", "logprobs", reply(200, wrapped(NOT_ALLOWED, 403))),
-        (
-            "litellm",
-            "logprobs",
-            reply(
-                400,
-                {
-                    "error": {
-                        "message": "litellm.UnsupportedParamsError: no support for ['logprobs', 'top_logprobs']",
-                        "type": "None",
-                        "param": None,
-                        "code": "400",
-                    }
-                },
-            ),
-        ),
-        ("gemini", "logprobs", reply(400, listed("Logprobs is not enabled for models/m"))),
-        ("gemini", "temperature", reply(400, listed('Invalid JSON payload: unknown name "temperature"'))),
-        ("vertex", "stop", reply(400, listed("Unable to submit: 'stop' is not supported by this model"))),
-        ("bedrock", "temperature", reply(400, {"message": "temperature is deprecated for this model"})),
-        ("bedrock", "logprobs", reply(400, {"error": {"code": "validation_error", "message": "logprobs: extra"}})),
-        ("mistral", "logprobs", reply(422, {"message": {"detail": [{"loc": ["body", "logprobs"], "msg": "extra"}]}})),
-        ("deepseek", "logprobs", reply(422, b"Failed to deserialize the JSON body: logprobs: unknown field")),
-        ("sglang", "logprobs", reply(400, flat("logprobs is not supported in this mode"))),
-        (
-            "tgi",
-            "stop",
-            reply(422, {"error": "Input validation error: 'stop' is too long", "error_type": "validation"}),
-        ),
-        ("llama.cpp", "logprobs", reply(501, {"error": {"code": 501, "message": "logprobs is not supported"}})),
-        ("llama.cpp", "logprobs", reply(500, {"error": {"code": 500, "message": "logprobs is not supported"}})),
-        ("ollama", "logprobs", reply(400, {"error": {"message": "logprobs is not supported", "type": "api_error"}})),
-        ("lm studio", "logprobs", reply(400, {"error": "Unrecognized key 'logprobs'"})),
-        ("a server with fastapi", "stop", reply(422, {"detail": [{"loc": ["body", "stop"], "msg": "Extra inputs"}]})),
-    ],
+    ("field", "refusal"),
+    [case[1:] for case in REFUSALS],
+    ids=[f"{name}-{field}" for name, field, _ in REFUSALS],
 )
 async def test_a_refused_field_is_left_out_once_and_named(
-    name: str, field: str, refusal: bytes, caplog: pytest.LogCaptureFixture
+    field: str, refusal: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    del name
     caplog.set_level(logging.INFO)
 
     def answer(heard: Heard) -> bytes:

@@ -1,5 +1,6 @@
 """Requests and answers in the dialects of OpenAI-compatible servers."""
 
+import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -374,12 +375,25 @@ def steps_of(logprobs: object) -> tuple[Step, ...] | None:
         TypeError, ValueError, KeyError: A part has the wrong type.
     """
     content = logprobs.get("content") if isinstance(logprobs, dict) else logprobs
+    if not content and isinstance(logprobs, dict) and logprobs.get("tokens"):
+        content = _entries(logprobs)
     if not content:
         return None
     if not isinstance(content, list):
         raise TypeError("log probabilities without a list")
     steps = tuple(_step(each) for each in content)
     return steps if any(step.alternatives for step in steps) else None
+
+
+def _entries(logprobs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the entries of the older form with a list for each field, which Together's servers still have."""
+    tokens, own = logprobs["tokens"], logprobs.get("token_logprobs") or ()
+    tops = [
+        [{"token": token, "logprob": logprob} for token, logprob in (top or {}).items()]
+        for top in logprobs.get("top_logprobs") or ()
+    ]
+    rows = itertools.zip_longest(tokens, own[: len(tokens)], tops[: len(tokens)])
+    return [{"token": token, "logprob": logprob, "top_logprobs": top} for token, logprob, top in rows]
 
 
 def _step(entry: Mapping[str, Any]) -> Step:
