@@ -119,6 +119,7 @@ async def test_an_address_in_a_message_has_no_query() -> None:
         reply(403, {"error": {"message": "Missing scopes: api.model.read"}}),  # a restricted key of OpenAI's
         reply(400, {"error": {"message": "anthropic-version: header is required"}}),
         reply(200, b"<html>"),
+        reply(200, {"data": [{"id": "x" * (2 << 20)}]}),
     ],
 )
 async def test_a_list_of_models_that_does_not_fit_proves_nothing(models: bytes) -> None:

@@ -142,6 +142,7 @@ TOO_MANY = "`top_n_tokens` must be >= 0 and <= 5. Given: 20"
         (8, reply(400, {"code": "Invalid argument", "error": "top_logprobs: value must be between 0 and 8."})),
         (11, reply(422, {"detail": [{"loc": ["body", "top_logprobs"], "msg": "Input should be at most 11"}]})),
         (5, reply(400, {"error": {"message": "top_logprobs exceeds the limit"}})),
+        (3, reply(400, flat("Requested sample logprobs of 20, which is greater than max allowed: 3"))),
     ],
 )
 async def test_fewer_log_probabilities_are_better_than_no_more_at_all(most: int, refusal: bytes) -> None:

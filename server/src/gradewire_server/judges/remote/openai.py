@@ -158,7 +158,12 @@ class OpenAIServer(Server):
         Raises:
             RemoteError: The server is down or refuses the key.
         """
-        reply = await self._client.send(_MODELS)
+        try:
+            reply = await self._client.send(_MODELS)
+        except RemoteError as unread:
+            if unread.kind is not RemoteFault.UNREADABLE:
+                raise
+            return ServerKind.OTHER, unread  # the lists of some gateways are longer than the limit of a reply
         if reply.status in errors.NOT_FOUND:  # servers need not list models
             return ServerKind.OTHER, None
         error = errors.error_of(reply, self._model, self._api.wanted)

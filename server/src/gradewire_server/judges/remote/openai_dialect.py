@@ -44,7 +44,7 @@ _CONSEQUENCES: Final[Mapping[str, str]] = {
 }
 """The consequence of each missing feature that changes answers."""
 _LIMITS: Final = re.compile(
-    r"<=|less[ _]than|at most|max|exceed|between|\brange\b|above|too (?:large|many|big|high)|up to|no more than"
+    r"<=|less[ _]than|at most|max|exceed|between|\brange\b|above|greater than|no more than|up to|too (?:large|many)"
 )
 """Words with which servers say that a number is too large."""
 _SMALL_NUMBER: Final = re.compile(r"(?<![\w.])\d{1,2}(?!\w|\.\d)")
@@ -117,10 +117,11 @@ class Dialect:
 
     def _fewer_logprobs(self, words: str) -> int:
         """Return a smaller number of log probabilities that a refusal allows, or 0 if it is not about the number."""
-        if ("top_logprobs" not in words and "top_n_tokens" not in words) or not _LIMITS.search(words):
+        if ("logprobs" not in words and "top_n_tokens" not in words) or not _LIMITS.search(words):
             return 0
         stated = [number for number in map(int, _SMALL_NUMBER.findall(words)) if 0 < number < self.top_logprobs]
-        return max(stated) if stated else _USUAL_LIMIT * (self.top_logprobs > _USUAL_LIMIT)
+        about_number = "top_" in words and self.top_logprobs > _USUAL_LIMIT
+        return max(stated) if stated else _USUAL_LIMIT * about_number
 
     def lacking(self, full: "Dialect") -> list[str]:
         """Return the names of features that change answers and that only `full` has."""
