@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,6 +35,14 @@ def graded(body: dict[str, Any]) -> Answer:
     return 200, json.dumps({"choices": [choice]}).encode()
 
 
+class Server(ThreadingHTTPServer):
+    """A server that says nothing of requests whose sender has left: a run that stops leaves some."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 @contextmanager
 def judge_server(answer: Callable[[Any], Answer], models: Answer = (200, LIST)) -> Iterator[tuple[str, list[Any]]]:
     """A judge's server; yields its address and the bodies posted so far. `answer` gets the last of them."""
@@ -56,7 +65,7 @@ def judge_server(answer: Callable[[Any], Answer], models: Answer = (200, LIST)) 
         def log_message(self, *_: object) -> None:
             return
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -193,3 +202,36 @@ def test_a_judge_that_stops_in_between_ends_the_run_and_the_run_can_go_on(
         done = score(url, "lave", "--out", out, "--resume")
     assert done.exit_code == 0, done.output
     assert [row["id"] for row in read_rows(out.read_text())] == [row["id"] for row in ROWS]
+
+
+def test_a_row_that_a_gateway_limits_is_scored_by_resume_and_a_filtered_row_is_not_asked_again(
+    score: Callable[..., Result], tmp_path: Path
+) -> None:
+    out, limited = tmp_path / "out.jsonl", threading.Event()
+    limited.set()
+
+    def answer(body: Any) -> Answer:
+        asked = body["messages"][-1]["content"]
+        if "iron 3\n" in asked and limited.is_set():
+            error = {"message": "Provider returned error", "code": 429}
+            return 200, json.dumps({"id": None, "choices": None, "error": error}).encode()
+        if "iron 5\n" in asked:
+            return 400, b'{"error": {"message": "filtered", "code": "content_filter", "status": 400}}'
+        return graded(body)
+
+    with judge_server(answer) as (url, posted):
+        done = score(url, "lave", "--out", out, "--retries", "0")
+        assert done.exit_code == 1, done.output
+        statuses = {row["id"]: row["scores"]["lave"]["status"] for row in read_rows(out.read_text())}
+        assert (statuses.pop("r3"), statuses.pop("r5")) == ("UNAVAILABLE", "UNPARSABLE")
+        assert set(statuses.values()) == {"OK", "EMPTY_PREDICTION"}
+        limited.clear()
+        posted.clear()
+        done = score(url, "lave", "--out", out, "--resume")
+        assert done.exit_code == 1, done.output
+    rows = read_rows(out.read_text())
+    assert [row["id"] for row in rows] == [row["id"] for row in ROWS]
+    assert {row["id"]: row["scores"]["lave"]["status"] for row in rows}["r3"] == "OK"
+    texts = [body["messages"][-1]["content"] for body in posted]
+    assert any("iron 3\n" in text for text in texts)
+    assert not any("iron 5\n" in text for text in texts)
