@@ -16,6 +16,8 @@ from tests.support.judges.provider_replies import BAD_REPLIES, RETRY_INFO, UNAVA
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice, Generated
 from gradewire_server.domain.ports import ModelStatus
+from gradewire_server.judges.remote.decision_forms import FORMS
+from gradewire_server.judges.remote.decisions import DecisionServer
 from gradewire_server.judges.remote.endpoints import CHAT, MESSAGES, RESPONSES, Api
 from gradewire_server.judges.remote.errors import RemoteError, Reply
 from gradewire_server.judges.remote.http_client import HttpClient
@@ -193,6 +195,31 @@ def test_no_reply_ends_as_a_defect(case: tuple[Api, list[Reply]]) -> None:
                 assert answer.status not in {Status.INTERNAL, Status.TIMEOUT}, answer
                 assert answer.message.encode().strip()
                 assert "key" not in answer.message or "judge_token" in answer.message
+
+    asyncio.run(judged())
+
+
+DECISIONS = st.dictionaries(
+    st.sampled_from(["answers", "decisions", "output", "probabilities", "verdict", "type", "error", "usage"]),
+    st.fixed_dictionaries({"verdict": JSON | st.fixed_dictionaries({"probabilities": JSON, "type": TEXT})})
+    | st.lists(st.fixed_dictionaries({"name": TEXT, "type": TEXT, "probabilities": JSON, "choices": JSON}), max_size=2)
+    | JSON,
+    max_size=4,
+)
+
+
+@given(st.lists(st.builds(Reply, STATUSES, bodies(DECISIONS), WAITS, st.just("http://h/v1")), min_size=1, max_size=3))
+@settings(max_examples=200)
+def test_no_reply_of_a_decision_server_ends_as_a_defect(replies: list[Reply]) -> None:
+    async def judged() -> None:
+        client: Any = Drawn(replies)
+        for form in FORMS:
+            server = DecisionServer(client, "m", (form,))
+            config = RemoteJudgeConfig("http://h/v1", "m", attempts=1)
+            judge = CheckedJudge(RemoteJudge(ModelStatus("m", "", "loaded"), server, config, Counted()))
+            answer = (await judge.answer(choose())).answer
+            assert isinstance(answer, (Choice, Failure))
+            assert not isinstance(answer, Failure) or answer.status is not Status.INTERNAL
 
     asyncio.run(judged())
 

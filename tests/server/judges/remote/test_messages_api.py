@@ -153,7 +153,7 @@ async def test_a_refused_begun_turn_is_left_out() -> None:
         (error(200, "overloaded_error"), Status.UNAVAILABLE, "status 503"),
         (error(401, "authentication_error", "invalid x-api-key"), Status.MODEL_UNAVAILABLE, "judge_token"),
         (error(403, "permission_error"), Status.MODEL_UNAVAILABLE, "judge_token"),
-        (error(404, "not_found_error", "model: m"), Status.MODEL_UNAVAILABLE, "knows no model 'm', or no messages"),
+        (error(404, "not_found_error", "model: m"), Status.MODEL_UNAVAILABLE, "knows no model 'm', or no Messages API"),
         (error(402, "billing_error"), Status.MODEL_UNAVAILABLE, "is used up"),
         (error(400, "invalid_request_error"), Status.MODEL_UNAVAILABLE, "rejects every request"),
         (error(413, "request_too_large"), Status.INVALID_INPUT, "too long"),

@@ -232,6 +232,16 @@ async def test_a_failure_that_names_a_feature_is_a_failure(failing: bytes) -> No
     assert "logprobs" in server.heard[-1].body
 
 
+async def test_a_policy_that_stops_all_requests_is_no_filter_of_one_item() -> None:
+    refusal = reply(400, {"error": {"message": "Accept our usage policy in the console first"}})
+    async with OddServer(answers=[refusal]) as server, opened(server.url) as judge:
+        failure = (await judge.choose(choose(), deadline_s=None)).answer
+    assert isinstance(failure, Failure)
+    assert failure.status is Status.MODEL_UNAVAILABLE
+    assert "usage policy in the console" in failure.message
+    assert len(server.heard) == 2
+
+
 async def test_a_key_that_is_refused_is_no_feature() -> None:
     refusal = reply(403, {"error": {"message": "Your key may not use this model"}})
     async with OddServer(answers=[refusal]) as server, opened(server.url) as judge:

@@ -158,7 +158,7 @@ INCOMPLETE = {"status": "incomplete"}
         (response(None, output=None), Status.UNPARSABLE, "other than a response"),
         (reply(200, {"choices": []}), Status.UNPARSABLE, "other than a response"),
         (reply(401, {"error": {"message": "wrong key"}}), Status.MODEL_UNAVAILABLE, "judge_token"),
-        (reply(404, {}), Status.MODEL_UNAVAILABLE, "no responses at this address"),
+        (reply(404, {}), Status.MODEL_UNAVAILABLE, "no Responses API at this address"),
     ],
 )
 async def test_what_is_no_answer_has_its_status(sent: bytes, status: Status, words: str) -> None:

@@ -40,8 +40,8 @@ class Api:
 
 
 CHAT: Final = Api("chat/completions", request_body, answer_of, dialect_of, "chat completions")
-RESPONSES: Final = Api("responses", response_request, response_answer, response_dialect, "responses")
-MESSAGES: Final = Api("messages", message_request, message_answer, message_dialect, "messages")
+RESPONSES: Final = Api("responses", response_request, response_answer, response_dialect, "Responses API")
+MESSAGES: Final = Api("messages", message_request, message_answer, message_dialect, "Messages API")
 
 
 @dataclass(frozen=True, slots=True)

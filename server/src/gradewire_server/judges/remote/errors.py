@@ -27,7 +27,6 @@ _MAY_SAY_UNPAID: Final = frozenset({400, 403, 429})
 _NO_SUCH_ADDRESS: Final = 404
 _WORTH_REPEATING: Final = frozenset({408, 409, 424, 425})
 """Text generation inference and Bedrock return 424 if the model failed."""
-_MAY_SAY_FILTERED: Final = frozenset({400, 422, 451})
 _TOO_LARGE: Final = 413
 _TOO_MANY: Final = 429
 _SERVER_FAILED: Final = 500
@@ -276,7 +275,8 @@ def error_of(reply: Reply, model: str, wanted: str = "chat completions") -> Remo
     status, body = reply.status, read_error(reply.content)
     wait_s = retry_after_s(reply.retry_after)
     wait_s = min(body.wait_s, _LONGEST_WAIT_S) if wait_s is None and body.wait_s is not None else wait_s
-    if (body.names_a_filter and status < _SERVER_FAILED) or (status in _MAY_SAY_FILTERED and body.mentions_a_filter):
+    # Only a test question can tell whether other words about a filter mean one item.
+    if body.names_a_filter and status < _SERVER_FAILED:
         return filtered()
     if (status == _TOO_MANY and not _SPENT.search(body.words)) or (status == _UNPAID and wait_s is not None):
         return rate_limited(wait_s)

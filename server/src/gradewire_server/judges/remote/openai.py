@@ -114,9 +114,9 @@ class OpenAIServer(Server):
             return error
         if general is not None:
             return self._client.with_words(*general)
-        if error.kind is not RemoteFault.REFUSED:
+        if error.kind is RemoteFault.UNREADABLE:
             return error
-        # The server takes the key and knows the model. Some gateways refuse single texts with such a status.
+        # The server takes the key and knows the model. Some gateways refuse single texts with 403 or 404.
         return errors.filtered() if errors.mentions_a_filter(reply) else errors.rejected(reply.status)
 
     async def _whole_answer(self, question: Question, dialect: Dialect, reply: Reply) -> Answer | None:
