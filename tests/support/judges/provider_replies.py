@@ -66,6 +66,12 @@ BAD_REPLIES = (
     BadReply("a type in words", reply(200, {"error": {"type": "overloaded_error"}}), UNAVAILABLE, "status 503"),
     BadReply("an error as a text", reply(200, {"error": "model is overloaded"}), UNAVAILABLE, "status 503"),
     BadReply("an error that says nothing", reply(200, {"error": {}, "choices": []}), UNPARSABLE, NO_COMPLETION),
+    BadReply(
+        "a type that no retry helps",
+        reply(200, {"error": {"type": "invalid_request_error", "message": "try again with another text"}}),
+        UNPARSABLE,
+        REJECTED,
+    ),
     BadReply("an error of unknown kind", reply(200, {"error": "no"}), UNPARSABLE, REJECTED),
     BadReply(
         "openrouter fails midway",

@@ -90,6 +90,7 @@ async def test_thoughts_are_asked_for_in_the_form_that_the_model_knows() -> None
 
     async with OddServer(answers=[answer]) as server, opened(f"{server.url}/messages", reasoning_tokens=300) as judge:
         verdict = (await judge.choose(choose(), deadline_s=None)).answer
+        assert judge.status.precision == "remote"
     assert isinstance(verdict, Choice)
     assert verdict.probabilities == (0, 1, 0)
     asked = server.heard[-1].body

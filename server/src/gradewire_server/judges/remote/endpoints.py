@@ -14,7 +14,8 @@ from gradewire_server.judges.remote.server import Answer, Question
 from gradewire_server.settings.judge import Prefill
 
 _ANTHROPIC: Final = "anthropic.com"
-_AZURE: Final = "azure.com"
+_AZURE: Final = re.compile(r".+\.(?:openai|cognitiveservices|services\.ai)\.azure\.(?:com|us|cn)")
+"""Hosts of Azure that take a key in a header of its own. Others, such as models.ai.azure.com, take a bearer token."""
 _AZURE_QUERY: Final = "api-version"
 _ENTRA_TOKEN: Final = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")
 _SECRET: Final = re.compile(r"key|token|secret|sig|passw|auth|\bcode\b", re.IGNORECASE)
@@ -63,7 +64,7 @@ class Endpoint:
         if not token:
             return version
         host = urlsplit(self.base).hostname or ""
-        azure = _is_below(host, _AZURE) or _AZURE_QUERY in _names(self.query)
+        azure = _AZURE.fullmatch(host) is not None or _AZURE_QUERY in _names(self.query)
         bearer = {"authorization": f"Bearer {token}"}
         if azure and _ENTRA_TOKEN.fullmatch(token):
             return version | bearer

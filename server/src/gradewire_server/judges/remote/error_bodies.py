@@ -37,6 +37,7 @@ _FILTER_WORDS: Final = re.compile(
     re.IGNORECASE,
 )
 _STATUS_WORDS: Final = (
+    (400, r"invalid[_ ]request|bad[_ ]?request|invalid_argument|validation|unsupported"),
     (402, r"insufficient[_ ](?:quota|credits?|balance|funds)|payment|billing|credit[_ ]balance"),
     (429, r"rate[_ -]?limit|too[_ -]many[_ -]requests|throttl|resource[_ ]?exhausted|quota"),
     (401, r"authentication|unauthenticated|unauthori[sz]ed|api[_ -]key"),

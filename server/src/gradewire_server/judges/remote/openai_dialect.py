@@ -126,7 +126,9 @@ class Dialect:
     def lacking(self, full: "Dialect") -> list[str]:
         """Return the names of features that change answers and that only `full` has."""
         missing = [name for name in _CONSEQUENCES if getattr(self, name) < getattr(full, name)]
-        return [name for name in missing if name != "top_logprobs" or self.logprobs]
+        # Without log probabilities, their number says nothing. Another form of asking for thoughts changes nothing.
+        implied = {"top_logprobs" if not self.logprobs else "", "thinks" if self.thinks else ""}
+        return [name for name in missing if name not in implied]
 
     def unused(self, full: "Dialect") -> str:
         """Return the names of refused fields that only `full` uses, and that change no answer."""
