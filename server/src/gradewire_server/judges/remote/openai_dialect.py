@@ -401,8 +401,8 @@ def _entries(logprobs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _step(entry: Mapping[str, Any]) -> Step:
     # null and a missing number mean minus infinity (llama.cpp), or that the server does not tell.
-    listed = [each for each in entry.get("top_logprobs") or () if each.get("logprob") is not None]
-    tops = [(_token(each), float(each["logprob"])) for each in listed]
+    listed = entry.get("top_logprobs") or ()
+    tops = [(_token(each), float(each["logprob"])) for each in listed if each.get("logprob") is not None]
     token = _token(entry)
     if not tops and entry.get("logprob") is not None:
         tops = [(token, float(entry["logprob"]))]
