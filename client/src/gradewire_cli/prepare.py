@@ -154,7 +154,9 @@ def prepare_command(ctx: click.Context, /, **options: Any) -> None:
     if not options["quiet"]:
         _print_report(found, report, problems)
     click.echo(report.pinned)
-    if problems:
+    # Every reference serves as its own synthetic answer, so the judge is of no use.
+    judge_failed = report.fallbacks and not report.synthetic_answers_generated
+    if problems or (judge_failed and len(report.fallbacks) == len(found.entries)):
         ctx.exit(ExitCode.FAILED)
 
 

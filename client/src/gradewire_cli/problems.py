@@ -11,6 +11,7 @@ from typing import Final, NoReturn
 import click
 
 from gradewire.errors import GradewireError, InvalidRequest, TransportError
+from gradewire.results import Status
 from gradewire_proto.exit_codes import MEANINGS, ExitCode
 
 # A URL that became a path has only one slash.
@@ -25,6 +26,9 @@ _KEYS: Final = re.compile(
     """,
     re.VERBOSE,
 )
+_REACHED: Final = frozenset({Status.OK, Status.INCONSISTENT, "NO_VERDICT"})
+"""Statuses of rows and pairs that were scored or judged, even if that decided nothing."""
+_AWAY: Final = frozenset({Status.UNAVAILABLE, Status.MODEL_UNAVAILABLE})
 _BLANK: Final = re.compile(r"\s")
 _ARGUMENT: Final = re.compile(r"\b([a-z_]+)=")
 _NO_BLANK: Final = "\ue000"
@@ -83,6 +87,37 @@ class UnreachableError(_OneLineError):
     """Raised if a server does not answer. The command prints one line and exits with code 3."""
 
     exit_code = ExitCode.UNREACHABLE
+
+
+NOTHING_SCORED: Final = "no row or pair could be scored or judged"
+"""The meaning of exit code 1 in commands that report single failures."""
+
+
+class NothingScoredError(_OneLineError):
+    """Raised if no row or pair could be scored or judged. The command prints one line and exits with code 1."""
+
+    exit_code = ExitCode.FAILED
+
+
+def nothing_scored(what: str, statuses: Mapping[str, int]) -> click.ClickException:
+    """Return the error of a run without any result.
+
+    Code 3 stands for a server or judge that cannot be reached or used, and code 1 for every other reason.
+
+    Args:
+        what: The message without the statuses, such as "no row could be scored".
+        statuses: Number of results by status.
+    """
+    listed = ", ".join(f"{status} {number}" for status, number in sorted(statuses.items()) if number)
+    kind = UnreachableError if statuses.keys() <= _AWAY else NothingScoredError
+    return kind(f"{what}: {listed}")
+
+
+def check_something_scored(what: str, statuses: Mapping[str, int]) -> None:
+    """Raise `nothing_scored` if results failed and no other result exists. Empty answers are neither."""
+    failed = {status: number for status, number in statuses.items() if number and status != Status.EMPTY_PREDICTION}
+    if failed and failed.keys().isdisjoint(_REACHED):
+        raise nothing_scored(what, failed)
 
 
 def fail(error: BaseException, code: int, *, hint: str = "") -> NoReturn:

@@ -102,7 +102,7 @@ def test_ids_may_repeat_and_texts_may_be_long(command: Command, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        ([], (), "no sample can be scored: the file has none"),
+        ([], (), "rows.jsonl has no rows"),
         ([{"a": 1}], (), "left out 1 rows: the row has no reference (first at line 1) (columns: a"),
         (samples(5), ("--half", "a", "--where", "dataset=none"), "no sample can be scored"),
         (samples(5), ("--map", "descriptions=desc1"), "no column 'desc1'. Its columns: id, question"),

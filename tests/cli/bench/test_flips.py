@@ -240,7 +240,7 @@ def test_answers_that_cannot_be_scored_are_counted_by_status(command: Command, t
 @pytest.mark.parametrize(
     ("rows", "arguments", "said"),
     [
-        ([], [], "no pair can be read: the file has none"),
+        ([], [], "pairs.jsonl has no rows"),
         ([{"question": "q"}], [], "no pair can be read: left out 1 rows: no answer in column answer"),
         (PAIRS, ["--map", "changed=other"], "the file has no column 'other'"),
         (PAIRS, ["--map", "prediction=x"], "where FIELD is one of id, kind, question"),

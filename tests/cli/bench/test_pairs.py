@@ -1,3 +1,5 @@
+import json
+import math
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -53,11 +55,21 @@ def test_failed_choices_are_counted_and_change_nothing(command: Command, tmp_pat
     rows = pairs_of()
     rows[3]["choice"] = "B"
     before = told(command, tmp_path, rows)["choice"]
-    without = [{**row, "choice": None} for row in pairs_of()[:13]]
+    words = [None, "", "unknown", "NaN", math.nan, "error", "null"]
+    without = [{**row, "choice": words[place % len(words)]} for place, row in enumerate(pairs_of()[:13])]
     after = told(command, tmp_path, [*rows, *without])["choice"]
     for stratum, cell in before.items():
         assert after[stratum]["reproduced"]["value"] == cell["reproduced"]["value"]
     assert (before["all"]["failed"], after["all"]["failed"]) == (0, 13)
+
+
+def test_pairs_without_a_choice_are_told_with_their_places(command: Command, tmp_path: Path) -> None:
+    rows, figures = pairs_of(), tmp_path / "figures.json"
+    rows[4]["choice"], rows[7]["choice"], rows[8]["choice"] = None, "unknown", "tie"
+    file = write_rows(tmp_path / "pairs.jsonl", rows)
+    done = command("bench", "pairs", file, "--resamples", "100", "--json", figures)
+    assert "choice: left out 2 pairs without a choice (for example line 5, line 8)" in done.output
+    assert json.loads(figures.read_text())["without_choice"] == {"choice": ["line 5", "line 8"]}
 
 
 def test_several_evaluators_by_mapping_or_by_column(command: Command, tmp_path: Path) -> None:
@@ -109,7 +121,8 @@ def test_pairs_that_cannot_be_read_are_counted(command: Command, tmp_path: Path)
     ("rows", "arguments", "said"),
     [
         ([{"a": "x"}], [], "no pair has votes (columns votes, labels, annotations)"),
-        ([], [], "the file is empty"),
+        ([], [], "pairs.jsonl has no rows"),
+        (pairs_of(choice=None, choices={"judge": None}), [], "no pair has a choice by judge. Name another"),
         (pairs_of(references=None), ["--metrics", "rouge_l"], "line 1 lacks an answer or references"),
         (pairs_of(), ["--metrics", "rouge_l,cider"], "cider needs a corpus"),
         (pairs_of(), ["--metrics", "bertscore?idf=request"], "bertscore needs a corpus"),

@@ -6,7 +6,7 @@ import pytest
 
 from gradewire.metrics.choice import parse_metric_line
 from gradewire_cli.calibrate.rows import labelled_scores, source_of
-from gradewire_cli.problems import InputError
+from gradewire_cli.problems import InputError, NothingScoredError
 from gradewire_cli.rows.cells import read_labels
 from gradewire_cli.rows.row import Row
 from gradewire_cli.scoring.labelled_rows import LabelledRows
@@ -37,7 +37,7 @@ def test_columns_are_told_apart_by_model_and_by_label_where_all_rows_failed(
     if lines[label]:
         assert labelled_scores(columns, metric, half=None)[0].line == lines[label]
     else:
-        with pytest.raises(InputError, match=f"no row has a score for {label}: INVALID_PARAMETER 1"):
+        with pytest.raises(NothingScoredError, match=f"no row has a score for {label}: INVALID_PARAMETER 1"):
             labelled_scores(columns, metric, half=None)
 
 

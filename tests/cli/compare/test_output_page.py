@@ -58,7 +58,8 @@ def test_texts_of_strangers_do_nothing(compare: Compare, tmp_path: Path, text: s
         name = each[:200].replace(",", ";").encode(errors="replace").decode().replace("\x00", "")
         options = ("--html", path, "--names", f"base {name},new {name}", "--group-by", "kind", "--resamples", "100")
         done = compare(*hostile_files(each), options=options)
-        assert done.exit_code == 0, done.output
+        # No answer with a lone surrogate can be scored.
+        assert done.exit_code in {0, 1}, done.output
         found.append(Elements(path.read_text(encoding="utf-8")))
     harmless, hostile = found
     # A text that is cut says so in small letters.

@@ -37,7 +37,7 @@ def board(pairs: list[JudgedPair] | None = None, **changes: object) -> Leaderboa
         families={family: rate(matches, resamples=50, with_elo=False) for family in ("counting", "naming")},
         position=position_bias(matches, resamples=50),
         length=length_bias(matches),
-        people=HumanAgreement(pairs=20, unmatched=0, without_words=0, strata=strata, systems=systems),
+        people=HumanAgreement(pairs=20, unmatched=0, without_winner=0, without_words=0, strata=strata, systems=systems),
     )
     return replace(given, **changes)  # type: ignore[arg-type]
 

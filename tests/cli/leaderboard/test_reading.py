@@ -34,6 +34,7 @@ def test_a_line_of_our_own() -> None:
     )
     assert pair == JudgedPair(
         position="line 8",
+        id="1",
         instruction="q1",
         models=("x", "y"),
         winner=None,
@@ -157,6 +158,48 @@ def test_what_is_no_pair(fields: dict[str, Any], message: str) -> None:
 def test_a_pair_without_a_verdict_keeps_its_status() -> None:
     assert (read(winner=None).winner, read(winner=None).status) == (None, "NO_VERDICT")
     assert (read(winner="model_a", status="UNPARSABLE").winner) is None
+    assert (read(winner="tie", status="UNPARSABLE").counted) is None
+
+
+@pytest.mark.parametrize(
+    "winner", [None, "", " ", "unknown", "Unknown", "NaN", "nan", "null", "None", "error", math.nan, "no_winner", "N/A"]
+)
+def test_words_for_no_winner_are_no_tie(winner: Any) -> None:
+    pair = read(winner=winner)
+    assert (pair.winner, pair.counted, pair.status) == (None, None, "NO_VERDICT")
+    assert read(winner=winner, votes=["A", winner, "A", "B"]).winner == "model_a", "votes without a choice do not count"
+
+
+@pytest.mark.parametrize("columns", [{"winner_model_a": 0, "winner_model_b": 0, "winner_tie": 0}, {"votes": []}])
+def test_columns_that_name_no_winner_are_a_pair_without_one(columns: dict[str, Any]) -> None:
+    assert read(**columns).status == "NO_VERDICT"
+
+
+def test_a_model_may_have_a_name_that_otherwise_means_no_winner() -> None:
+    assert read(model_a="unknown", winner="unknown").winner == "model_a"
+
+
+@pytest.mark.parametrize("status", ["", "ok", "completed", math.nan, None])
+def test_other_programs_words_for_a_reached_verdict_keep_the_winner(status: Any) -> None:
+    assert (read(winner="model_b", status=status).winner, read(winner="tie", status=status).counted) == (
+        "model_b",
+        "tie",
+    )
+
+
+def test_contradictory_orders_are_a_tie_and_unreadable_orders_are_not() -> None:
+    first, second = {"first": "model_a", "winner": "model_a"}, {"first": "model_b", "winner": "model_b"}
+    assert read(winner=None, status="INCONSISTENT", orders=[first, second]).counted == "tie"
+    unread = {"first": "model_b", "winner": None}
+    assert read(winner=None, status="INCONSISTENT", orders=[first, unread]).counted is None
+    assert read(winner=None, status="UNPARSABLE", orders=[first, unread]).counted is None
+
+
+def test_blank_answers_are_known_only_where_a_file_has_the_answers() -> None:
+    empty = {"winner": None, "status": "EMPTY_PREDICTION"}
+    assert read(**empty).counted is None
+    assert read(**empty, answer_a="", answer_b=" ").counted == "tie"
+    assert read(**empty, answer_a="", answer_b="a cat").counted == "model_b"
 
 
 def test_turning_a_pair_turns_all_of_it() -> None:
@@ -192,6 +235,7 @@ def test_hostile_rows_are_pairs_or_are_told(fields: dict[str, Any], winner: Any)
     assert (pair.winner is None) == (pair.status != "OK")
     assert all(math.isnan(words) or words >= 0 for words in pair.words)
     assert len(pair.orders) <= 2
+    assert pair.counted == pair.winner or pair.status in {"INCONSISTENT", "EMPTY_PREDICTION"}
     pair.turned()
 
 

@@ -88,14 +88,62 @@ def test_all_tables_and_files_have_the_matrix_and_the_families(command: Command,
     assert "| alpha |" in files["--markdown"].read_text()
 
 
-def test_pairs_without_a_winner_are_ties_and_counted(command: Command, tmp_path: Path) -> None:
-    rows = pairs()
+def test_pairs_without_a_winner_are_left_out_and_counted(command: Command, tmp_path: Path) -> None:
+    rows, page = pairs(), tmp_path / "board.html"
     for row, status in zip(rows, ["INCONSISTENT", "UNPARSABLE", "INCONSISTENT"], strict=False):
         row |= {"winner": None, "status": status}
-    output, found = board(command, tmp_path, rows)
-    assert found["without_winner"] == {"INCONSISTENT": 2, "UNPARSABLE": 1}
-    assert "3 pairs without a winner count as ties: INCONSISTENT 2, UNPARSABLE 1" in output
-    assert sum(line["tied"] for line in found["models"]) == 6
+    rows[3] |= {"id": "third", "winner": "unknown"}
+    rows[4] |= {"winner": "tie"}
+    output, found = board(command, tmp_path, rows, "--html", page)
+    assert (found["pairs"], found["contradictory_orders"]) == (118, 2)
+    assert found["without_winner"] == {"NO_VERDICT": 1, "UNPARSABLE": 1}
+    assert found["examples_without_winner"]["NO_VERDICT"] == [
+        {"id": "third", "at": "line 4", "models": [rows[3]["model_a"], rows[3]["model_b"]]}
+    ]
+    told = "left out 2 pairs without a winner: NO_VERDICT 1 (for example third at line 4), UNPARSABLE 1 (for example "
+    assert told in output
+    assert "2 pairs count as ties, because their two orders have different verdicts" in output
+    assert sum(line["tied"] for line in found["models"]) == 6, "two contradictions and a real tie"
+    assert "third at line 4" in page.read_text()
+    _, without = board(command, tmp_path, [row for place, row in enumerate(rows) if place not in {1, 3}])
+    assert [line["bradley_terry"] for line in found["models"]] == [line["bradley_terry"] for line in without["models"]]
+
+
+def test_a_pair_without_a_winner_moves_no_share(command: Command, tmp_path: Path) -> None:
+    """A file of two rows as an arena writes it: one winner, and one judgement that failed."""
+    one = {"question_id": "1", "model_a": "A1", "model_b": "B1", "winner": "model_a"}
+    _, found = board(command, tmp_path, [one, {**one, "question_id": "8", "winner": None}])
+    assert (found["pairs"], found["without_winner"]) == (1, {"NO_VERDICT": 1})
+    assert found["examples_without_winner"]["NO_VERDICT"][0]["id"] == "8"
+    assert [(line["model"], line["win_share"]["value"], line["tied"]) for line in found["models"]] == [
+        ("A1", 1.0, 0),
+        ("B1", 0.0, 0),
+    ]
+
+
+def test_a_model_whose_pairs_all_failed_is_named_without_a_rating(command: Command, tmp_path: Path) -> None:
+    failed = {"model_a": "alpha", "model_b": "omega", "winner": None, "question_id": "z"}
+    output, found = board(command, tmp_path, [*pairs(), failed])
+    assert found["unrated_models"] == ["omega"]
+    assert "omega" not in {line["model"] for line in found["models"]}
+    assert "no rating, because no pair has a winner: omega" in output
+
+
+def test_annotators_rows_without_a_vote_are_counted(command: Command, tmp_path: Path) -> None:
+    rows = pairs()
+    people = write_rows(tmp_path / "people.jsonl", [*rows[:40], {**rows[41], "winner": None}])
+    rows[0] |= {"winner": None, "status": "UNPARSABLE"}
+    output, found = board(command, tmp_path, rows, "--human", people)
+    assert (found["human"]["pairs"], found["human"]["without_winner"]) == (39, 1)
+    assert "left out 1 rows of annotators: no vote and no winner (first at line 41)" in output
+    assert "1 annotated pairs are skipped, because the judge names no winner" in output
+
+
+def test_a_file_in_which_every_judgement_failed_is_an_error(command: Command, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "pairs.jsonl", [row | {"winner": None} for row in pairs()])
+    done = command("leaderboard", file)
+    assert done.exit_code == 2
+    assert "found no judged pairs: left out 120 pairs without a winner: NO_VERDICT 120" in done.output
 
 
 def test_rows_that_are_no_pairs_are_told_and_the_others_rated(command: Command, tmp_path: Path) -> None:

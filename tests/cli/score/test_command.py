@@ -278,7 +278,9 @@ def test_a_file_without_rows_is_refused_and_nothing_is_written(command: Command,
         done = command("score", file, "--quiet", *further)
         assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"Error: {file} has no rows\n")
     assert not out.exists()
-    assert command("score", file, full, "--quiet").exit_code == 0
+    beside = command("score", file, full, "--quiet", "--out", out)
+    assert (beside.exit_code, beside.stderr) == (2, f"Error: {file} has no rows\n"), "a run may have failed"
+    assert not out.exists()
 
 
 def test_a_folder_is_refused_as_one(command: Command, tmp_path: Path) -> None:

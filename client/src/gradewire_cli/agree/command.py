@@ -22,10 +22,11 @@ from gradewire_cli.agree.tables import (
     write_page,
 )
 from gradewire_cli.options.help import command, option, stacked
-from gradewire_cli.problems import InputError, exit_on_interrupt
+from gradewire_cli.problems import NOTHING_SCORED, InputError, check_something_scored, exit_on_interrupt
 from gradewire_cli.results.interval_notes import agreement_interval_notes
 from gradewire_cli.results.table_formats import table_files, write_tables
 from gradewire_cli.results.tables import all_tables_option, html_option, show_tables, table_file_options
+from gradewire_cli.results.tallies import statuses_of
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.labelled_run import labelled_run_of, labelled_run_options
 from gradewire_stats.agreement.statistics import ALL_STATISTICS, VERDICT_STATISTICS, Statistic
@@ -77,7 +78,7 @@ def _all_tables_hint(result: AgreementResult) -> list[str]:
     return [f"more tables with --all-tables: {', '.join(names)}"] if names else []
 
 
-@command("agree", statistics=", ".join(ALL_STATISTICS))
+@command("agree", failed_rows=NOTHING_SCORED, statistics=", ".join(ALL_STATISTICS))
 @labelled_run_options
 @stacked(
     option("--statistics", callback=_statistics),
@@ -141,3 +142,4 @@ def agree_command(
     write_tables(files, agreement_document(found), tables, [*every_note, *left_out])
     if report is not None:
         write_page(report, found)
+    check_something_scored("no row could be scored", statuses_of(found.labelled.tallies))

@@ -18,7 +18,7 @@ from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.summary import Summary
 from gradewire_cli.results.tables import Table, count, estimated
-from gradewire_cli.rows.cells import LeftOut, listed_votes, unpacked
+from gradewire_cli.rows.cells import LeftOut, is_no_choice, listed_votes, unpacked
 from gradewire_cli.rows.input_file import input_options, named_columns
 from gradewire_cli.rows.row import Row, question_key_of
 from gradewire_cli.scoring.corpus import takes_corpus
@@ -86,6 +86,14 @@ class PairFile:
         names = dict.fromkeys(name for pair in self.pairs for name in pair.choices)
         return {name: [pair.choices.get(name) for pair in self.pairs] for name in names}
 
+    def without_choice(self, chosen: Mapping[str, Sequence[Choice | None]]) -> dict[str, list[str]]:
+        """Return the positions of the pairs without a choice, by evaluator, for evaluators with such pairs."""
+        found = {
+            name: [pair.position for pair, choice in zip(self.pairs, column, strict=True) if choice is None]
+            for name, column in chosen.items()
+        }
+        return {name: positions for name, positions in found.items() if positions}
+
 
 def _pair(record: Record, fields: Mapping[str, Any], columns: Columns, choices: Mapping[str, str]) -> Pair:
     values = {name: columns.value(fields, name) for name in columns.usual}
@@ -121,13 +129,16 @@ def _choices(fields: Mapping[str, Any], cell: Any, columns: Mapping[str, str]) -
 
 
 def _choice(cell: Any) -> Choice | None:
-    text = "" if cell is None else str(cell).strip().lower()
-    if text and text not in _CHOICES:
-        raise ValueError('a vote or choice is not "A", "B" or "tie"')
-    return _CHOICES[text] if text else None
+    text = str(cell).strip().lower()
+    if text in _CHOICES:
+        return _CHOICES[text]
+    if is_no_choice(cell):
+        return None
+    raise ValueError('a vote or choice is not "A", "B" or "tie"')
 
 
 _SIDES = 2
+_EXAMPLES = 3
 
 
 def _compute(call: TableCall) -> TableResult:
@@ -141,6 +152,10 @@ def _compute(call: TableCall) -> TableResult:
         place = connection.description
         chosen |= {label: choices_from_scores(sides[:, 0], sides[:, 1]) for label, sides in scores.items()}
     resamples, seed = options["resamples"], options["seed"]
+    without_choice = found.without_choice(chosen)
+    failed = [name for name, places in without_choice.items() if len(places) == len(found.pairs)]
+    if failed and len(failed) == len(chosen) and not options["metrics"]:
+        raise InputError(f"no pair has a choice by {', '.join(failed)}. Name another column with --choice NAME=COLUMN")
     report = _report(found.pairs, chosen, resamples=resamples, seed=seed)
     kinds = {"no majority": report.no_majority, "a majority voted for a tie": report.voted_tie}
     return TableResult(
@@ -150,11 +165,16 @@ def _compute(call: TableCall) -> TableResult:
         left_out=[
             *found.left_out.sentences("pairs"),
             *(f"skipped {number} pairs: {why}" for why, number in kinds.items() if number),
+            *(
+                f"{name}: left out {len(places)} pairs without a choice (for example {', '.join(places[:_EXAMPLES])})"
+                for name, places in without_choice.items()
+            ),
         ],
         document={
             "file": call.source.name,
             "pairs": len(found.pairs),
             "left_out": dict(found.left_out.counts),
+            "without_choice": without_choice,
             "bootstrap": described_draws(resamples, seed, unit="pair"),
             "report": report,
         },

@@ -13,7 +13,7 @@ from gradewire_cli.options.help import Command, column_help, column_lines, stack
 from gradewire_cli.pages.page import Page, Section, ShownTable, today, write_page
 from gradewire_cli.pages.page import notes as page_notes
 from gradewire_cli.pages.texts import MAX_NAME_CHARACTERS, ShownText, cut
-from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt
+from gradewire_cli.problems import NOTHING_SCORED, InputError, check_something_scored, exit_codes, exit_on_interrupt
 from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes
 from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.manifest import RunManifest
@@ -30,6 +30,7 @@ from gradewire_cli.results.manifest_entries import (
 )
 from gradewire_cli.results.table_formats import table_files, write_tables
 from gradewire_cli.results.tables import FURTHER_TABLES, Table, all_tables_option, show_tables, table_file_options
+from gradewire_cli.results.tallies import statuses_of
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import InputFile, input_file, named_columns
 
@@ -163,7 +164,10 @@ def table_command(
 
     add = stacked(*options, *([all_tables_option] if has_headline else []), table_file_options, manifest_option)
     listed = column_help() if columns is None else columns.help
-    texts = {"examples": paper["examples"], "epilog": f"{listed}\n{paper['epilog']}\n{exit_codes()}"}
+    texts = {
+        "examples": paper["examples"],
+        "epilog": f"{listed}\n{paper['epilog']}\n{exit_codes(failed_rows=NOTHING_SCORED)}",
+    }
     command = click.command(name, cls=Command, help=paper["about"], **texts)(add(click.pass_context(run)))
     for option in command.params:
         if option.name == "metrics":
@@ -211,6 +215,7 @@ def _run(
     if manifest is not None:
         forget_manifest(manifest)
         save_manifest(manifest, _manifest(name, found, [*source.named_paths.values(), *beside.values()], clock))
+    check_something_scored("no row could be scored", statuses_of(found.tallies))
 
 
 def _page(name: str, source: str, result: TableResult, texts: Sequence[str]) -> Page:

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradewire.metrics import Auto, Correctness
 from gradewire.metrics.choice import format_metric_line, parse_metric_line
-from gradewire_cli.calibrate.rows import LabelledScores, labelled_scores
+from gradewire_cli.calibrate.rows import LabelledScores, labelled_scores, no_score
 from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.problems import InputError
 from gradewire_proto.wire_rules import NO_GRADER
@@ -82,8 +82,7 @@ def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
     judged = [scores[label] for scores in outputs]
     first = next((result for result in judged if result["score"] is not None), None)
     if first is None:
-        reasons = ", ".join(f"{status} {count}" for status, count in labelled.tallies[label].failures.items())
-        raise InputError(f"no row has a score for {label}: {reasons}")
+        raise no_score(label, labelled)
     line = parse_metric_line(first["line"])
     judge, prompt = str(getattr(line, "model", "")), str(getattr(line, "prompt", ""))
     rows = CascadeRows(

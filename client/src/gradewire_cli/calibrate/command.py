@@ -35,7 +35,7 @@ from gradewire_cli.options.common import choice_option
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.help import command, option, stacked
 from gradewire_cli.options.metrics import MetricOptions
-from gradewire_cli.problems import InputError, exit_on_interrupt, fail, one_line_errors, tell
+from gradewire_cli.problems import NOTHING_SCORED, InputError, exit_on_interrupt, fail, one_line_errors, tell
 from gradewire_cli.results.tables import json_option, show_tables
 from gradewire_cli.rows.input_file import column_options
 from gradewire_cli.scoring.labelled_rows import LabelledRows
@@ -264,7 +264,7 @@ def calibrate_run_of(options: Mapping[str, Any], metric: Metric) -> LabelledRun:
     return replace(run, source=with_sources(run.source, options["source"]))
 
 
-@command("calibrate", not_better=MEANINGS[ExitCode.NOT_BETTER])
+@command("calibrate", failed_rows=NOTHING_SCORED, not_better=MEANINGS[ExitCode.NOT_BETTER])
 @calibrate_options
 @click.pass_context
 def calibrate_command(ctx: click.Context, /, **options: Any) -> None:

@@ -11,7 +11,8 @@ import numpy as np
 
 from gradewire.errors import InvalidRequest
 from gradewire.metrics.choice import parameter_names, parse_metric_line
-from gradewire_cli.problems import InputError, one_line_errors
+from gradewire.results import Status
+from gradewire_cli.problems import InputError, nothing_scored, one_line_errors
 from gradewire_cli.results.resumable_output import verdict
 from gradewire_proto.wire_rules import NO_GRADER
 from gradewire_stats.agreement.rows import right
@@ -20,6 +21,7 @@ from gradewire_stats.calibration.labelled_rows import Half, half_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import click
     from numpy.typing import NDArray
 
     from gradewire.metrics.base import Metric
@@ -117,8 +119,7 @@ def labelled_scores(
         if np.isfinite(score)
     ]
     if not kept:
-        reasons = ", ".join(f"{status} {count}" for status, count in labelled.tallies[label].failures.items())
-        raise InputError(f"no row has a score for {label}: {reasons}")
+        raise no_score(label, labelled)
     if half is not None:
         fitted, read = (
             [each for each in kept if (half_of(_question(each[0])) == half) is wanted] for wanted in (True, False)
@@ -127,6 +128,13 @@ def labelled_scores(
             raise InputError(f"--fit-half {half}: all rows belong to one half of the questions. Leave out --fit-half")
         return _gathered(label, fitted, len(scores) - len(kept)), _gathered(label, read, 0)
     return _gathered(label, kept, len(scores) - len(kept)), None
+
+
+def no_score(label: str, labelled: LabelledRows) -> click.ClickException:
+    """Return the error for a metric without any score. Empty answers are wrong input, all other causes failed work."""
+    failures = labelled.tallies[label].failures
+    error = nothing_scored(f"no row has a score for {label}", failures)
+    return InputError(error.message) if failures.keys() <= {Status.EMPTY_PREDICTION} else error
 
 
 def _label_of(labelled: LabelledRows, metric: Metric) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -34,7 +35,14 @@ from gradewire_cli.options.connection import connection_of
 from gradewire_cli.options.help import command, option, stacked
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of
 from gradewire_cli.pages.page import write_page
-from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, tell
+from gradewire_cli.problems import (
+    NOTHING_SCORED,
+    InputError,
+    check_something_scored,
+    exit_on_interrupt,
+    one_line_errors,
+    tell,
+)
 from gradewire_cli.results.journal import check_outputs, files_of
 from gradewire_cli.results.table_formats import table_files, write_tables
 from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
@@ -99,6 +107,7 @@ def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> t
 @command(
     "compare",
     values="\n".join(f"  {'  '.join(VALUE_NAMES[begin:end])}" for begin, end in pairwise((0, 4, 8, 12, None))),
+    failed_rows=NOTHING_SCORED,
     condition="a condition of --fail-if is true, or too many rows are missing",
 )
 @scoring_options
@@ -166,6 +175,8 @@ def compare_command(ctx: click.Context, /, **options: Any) -> None:
         raise InputError("; ".join(problems))
     if any(each.holds for each in checked):
         ctx.exit(ExitCode.GATE)
+    statuses = sum((Counter(side.statuses) for side in found.sides), Counter[str]())
+    check_something_scored(f"no pair could be judged by {found.chooser}", statuses)
 
 
 def _source(options: Mapping[str, Any]) -> InputFile:

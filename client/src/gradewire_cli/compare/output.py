@@ -12,6 +12,7 @@ from gradewire_cli.pages.page import Card, CardText, Charts, Code, Heading, Page
 from gradewire_cli.pages.texts import ShownText, cut, name_of, normal_form, shown, signed
 from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes
 from gradewire_cli.results.tables import Table, Value, count, differing, estimated, measured, number, p_value
+from gradewire_cli.rows.formats import shown_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,6 +53,9 @@ def _value_tables(side: SideComparison, names: Sequence[str]) -> Iterator[Table]
         yield from _by_group(side, grouped, names)
 
 
+_EXAMPLES = 3
+
+
 def value_notes(result: CompareResult) -> list[str]:
     """Return notes on omitted rows and groups, incomparable metrics, and the draws for intervals."""
     notes = list(result.notes)
@@ -66,6 +70,7 @@ def value_notes(result: CompareResult) -> list[str]:
             if outcomes.undecided:
                 notes.append(
                     f"{name}: {outcomes.undecided} pairs of {side.candidate} have no winner: {_why(side, name)}"
+                    f"{_examples(side, name, result.chooser)}"
                 )
         for grouped in side.groups:
             by = written(grouped.columns)
@@ -87,6 +92,11 @@ def _why(side: SideComparison, name: str) -> str:
         ]
         return f"an answer has no score ({', '.join(counts)})" if counts else "an answer has no verdict"
     return ", ".join(f"{number} {status}" for status, number in side.statuses.items() if status != "OK")
+
+
+def _examples(side: SideComparison, name: str, chooser: str) -> str:
+    ids = [identifier for each in side.without_winner.values() for identifier in each] if name == chooser else []
+    return f" (for example {', '.join(map(shown_id, ids[:_EXAMPLES]))})" if ids else ""
 
 
 def _placed(result: CompareResult) -> Iterator[NamedEstimate]:

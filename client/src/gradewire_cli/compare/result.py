@@ -150,6 +150,15 @@ class SideComparison:
         """Number of pairs by the status of the chooser's verdict."""
         return Counter(str(choice.status) for _, choice in self.chosen)
 
+    @property
+    def without_winner(self) -> Mapping[str, Sequence[str]]:
+        """Ids of pairs for which the chooser has neither a winner nor a tie, by status. Statistics leave them out."""
+        found: dict[str, list[str]] = {}
+        for pair, choice in self.chosen:
+            if choice.winner is None:
+                found.setdefault(str(choice.status), []).append(pair.id)
+        return found
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareResult:
@@ -247,6 +256,7 @@ def _side_document(side: SideComparison) -> dict[str, Any]:
         "repeated": [row.id for row in matching.repeated],
         "pairs_with_other_references": matching.other_references,
         "choices": dict(side.statuses),
+        "without_winner": dict(side.without_winner),
         "metrics": side.overall.metrics,
         "outcomes": side.overall.outcomes,
         **({"orders": side.orders} if side.orders is not None else {}),

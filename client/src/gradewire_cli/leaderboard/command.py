@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,13 @@ from gradewire_cli.options.help import column_lines, command, option, stacked
 from gradewire_cli.options.judge import judge_options
 from gradewire_cli.options.metrics import MetricOptions, read_prompt_file
 from gradewire_cli.pages.page import write_page
-from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors
+from gradewire_cli.problems import (
+    NOTHING_SCORED,
+    InputError,
+    check_something_scored,
+    exit_on_interrupt,
+    one_line_errors,
+)
 from gradewire_cli.results.journal import check_outputs, files_of
 from gradewire_cli.results.table_formats import table_files, write_tables
 from gradewire_cli.results.tables import FURTHER_TABLES, all_tables_option, html_option, show_tables, table_file_options
@@ -52,7 +59,7 @@ def _controls(_: click.Context, __: click.Parameter, value: str | None) -> tuple
     return tuple(control for control in CONTROLS if control in given)
 
 
-@command("leaderboard", pair_columns=column_lines(PAIR_COLUMNS))
+@command("leaderboard", failed_rows=NOTHING_SCORED, pair_columns=column_lines(PAIR_COLUMNS))
 @input_options
 @connection_options
 @judge_options
@@ -81,8 +88,8 @@ def leaderboard_command(
     """Rate models by pairwise verdicts: Elo, Bradley-Terry and win rates, with intervals over instructions.
 
     Each FILE contains judged pairs, or answers of several models to the same questions, which the command compares
-    first. A pair has no winner if the two orders disagree or the verdict is unreadable. Such pairs count as ties, and
-    the command prints their number.
+    first. A pair without a winner, for instance after a failed judgement, is left out, and the command prints how many
+    there are and why. A pair whose two orders have different verdicts is a tie.
     """
     files = table_files(options)
     rating = RatingOptions(**{field.name: options[field.name] for field in fields(RatingOptions)})
@@ -92,6 +99,8 @@ def leaderboard_command(
     check_outputs([*files.items(), ("--html", html), *kept], read)
     with exit_on_interrupt(run.resume_hint), one_line_errors():
         verdicts = asyncio.run(run.verdicts(ctx.obj))
+    if run.by:
+        check_something_scored("no pair could be judged", Counter(pair.status for pair in verdicts.pairs))
     people = _human_votes(verdicts, human, run)
     found = leaderboard_of(verdicts, rating, people)
     shown, further = list(headline(found, rating)), list(optional_tables(found, rating))
@@ -139,9 +148,10 @@ def _human_votes(verdicts: Verdicts, human: Path | None, run: LeaderboardRun) ->
         return votes_of(with_votes) if with_votes else None
     read = Verdicts.read(replace(run.source, paths=(str(human),)).records(), run.names)
     found = votes_of(read.pairs)
+    found.left_out.counts.update(read.left_out.counts)
+    found.left_out.first |= read.left_out.first
     if not found.pairs:
-        raise InputError(f"--human {human}: {'; '.join(read.left_out.sentences('rows')) or 'no votes'}")
-    found.left_out = read.left_out
+        raise InputError(f"--human {human}: {'; '.join(found.left_out.sentences('rows')) or 'no votes'}")
     return found
 
 
@@ -156,6 +166,7 @@ def _human_notes(result: Leaderboard, people: Verdicts | None, human: Path | Non
     strata = result.people.strata
     counts = {
         "annotated pairs are skipped, because the judge returned no verdict": result.people.unmatched,
+        "annotated pairs are skipped, because the judge names no winner": result.people.without_winner,
         "pairs have unknown lengths, so the baseline 'longer answer' is missing": result.people.without_words,
         "annotated pairs are skipped, because they have no majority": strata.no_majority,
         "annotated pairs are skipped, because the majority voted for a tie": strata.voted_tie,
@@ -169,10 +180,16 @@ def _document(run: LeaderboardRun, result: Leaderboard, options: RatingOptions) 
     return {
         "file": run.source.name,
         "by": run.by,
-        "pairs": len(result.verdicts.pairs),
+        "pairs": len(result.verdicts.rated),
         "instructions": ratings.instructions,
         "left_out": dict(result.verdicts.left_out.counts),
         "without_winner": dict(result.verdicts.without_winner),
+        "examples_without_winner": {
+            status: [{"id": pair.id or pair.instruction, "at": pair.position, "models": pair.models} for pair in pairs]
+            for status, pairs in result.verdicts.examples_without_winner.items()
+        },
+        "unrated_models": result.verdicts.unrated_models,
+        "contradictory_orders": result.verdicts.contradictory,
         "lost_blank": result.verdicts.lost_blank,
         "both_orders": {"pairs": read, "same_winner": agree},
         "reference": options.reference,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from gradewire_cli.leaderboard.reading import INCONSISTENT, OK, JudgedPair
-from gradewire_cli.leaderboard.verdicts import HumanAgreement, Verdicts, human_agreement, questionable
+from gradewire_cli.leaderboard.verdicts import HumanAgreement, Verdicts, human_agreement, place_of, questionable
 from gradewire_cli.pages import page
 from gradewire_cli.pages.agreement_input import shown_names
 from gradewire_cli.pages.charts import Axis, Chart, interval_chart
@@ -65,8 +65,9 @@ def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts 
     Raises:
         InputError: There are no pairs, an option names an unknown model, or a control's effect cannot be determined.
     """
-    if not verdicts.pairs:
-        raise InputError(f"found no judged pairs: {'; '.join(verdicts.left_out.sentences('rows')) or 'no rows'}")
+    if not verdicts.rated:
+        why = [*filter(None, [verdicts.without_winner_sentence()]), *verdicts.left_out.sentences("rows")]
+        raise InputError(f"found no judged pairs: {'; '.join(why) or 'no rows'}")
     draws: Draws = {"resamples": options.resamples, "seed": options.seed}
     ordered, named = verdicts.ordered(), (options.reference, options.anchor)
     controls = Controls(options.controls, ordered) if options.controls else None
@@ -176,10 +177,13 @@ def families(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
 def notes(result: Leaderboard, options: RatingOptions, *, families: bool) -> list[str]:
     """Return notes on the ratings. With `families`, also return notes on the intervals by family."""
     scale = "mean rating 1000" if options.anchor is None else f"{options.anchor} rated 1000"
-    lines = [f"{len(result.verdicts.pairs)} pairs on {result.ratings.instructions} instructions, {scale}"]
-    if missing := result.verdicts.without_winner:
-        listed = ", ".join(f"{status} {times}" for status, times in sorted(missing.items()))
-        lines.append(f"{missing.total()} pairs without a winner count as ties: {listed}")
+    lines = [f"{len(result.verdicts.rated)} pairs on {result.ratings.instructions} instructions, {scale}"]
+    if missing := result.verdicts.without_winner_sentence():
+        lines.append(missing)
+    if unrated := result.verdicts.unrated_models:
+        lines.append(f"no rating, because no pair has a winner: {', '.join(unrated)}")
+    if contradictory := result.verdicts.contradictory:
+        lines.append(f"{contradictory} pairs count as ties, because their two orders have different verdicts")
     if blank := result.verdicts.lost_blank:
         lines.append(f"in {blank} pairs, a blank answer lost without a judge")
     read, agree = result.verdicts.both_orders()
@@ -275,7 +279,7 @@ def leaderboard_pages(
     result: Leaderboard, options: RatingOptions, notes: Sequence[str], *, source: str, by: str
 ) -> Iterator[Page]:
     """Yield versions of the page, largest first."""
-    models, pairs = len(result.ratings.models), len(result.verdicts.pairs)
+    models, pairs = len(result.ratings.models), len(result.verdicts.rated)
     told = [f"{note[0].upper()}{note[1:]}." for note in notes if note]
     if models > MAX_MODELS:
         told.append(f"The first {MAX_MODELS} of {models} models are shown.")
@@ -363,6 +367,8 @@ def _card(pair: JudgedPair, characters: int) -> Card:
     orders = pair.orders if len(pair.orders) > 1 else ()
     probability = "" if math.isnan(pair.probability_a) else f" · probability of A {number(pair.probability_a)}"
     why = cut(_WHY.get(pair.status, f"No verdict: {pair.status}"), _NOTE_CHARACTERS) + probability
+    if pair.counted is None:
+        why += f" · {cut(place_of(pair), _NOTE_CHARACTERS)}"
     for order in orders:
         why += f" · {'A' if order.first == 'model_a' else 'B'} first: {_WINNERS[order.winner]}"
     sides = zip("AB", pair.models, pair.answers, strict=True)

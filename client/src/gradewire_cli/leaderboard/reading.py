@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from gradewire_cli.rows.cells import MOST_VOTES, listed_votes, unpacked
+from gradewire._rows import is_missing
+from gradewire_cli.rows.cells import MOST_VOTES, is_no_choice, listed_votes, unpacked
 from gradewire_cli.rows.formats import Record, printable
 from gradewire_cli.rows.row import question_key_of
 from gradewire_proto.wire_rules import current
@@ -36,6 +37,10 @@ INCONSISTENT = "INCONSISTENT"
 """The status of a pair whose two orders have different winners."""
 EMPTY = "EMPTY_PREDICTION"
 """The status of a pair with a blank answer. The pair is not sent to a judge or metric."""
+NO_VERDICT = "NO_VERDICT"
+"""The status of a pair from another program that names no winner."""
+_DONE: Final = frozenset({"ok", "success", "succeeded", "completed", "complete", "done", "judged"})
+"""Words of other programs for a verdict that was reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +56,10 @@ class JudgedPair:
     """Two answers to one instruction, with the verdict on them.
 
     Attributes:
+        id: The row's id, or "" if the row has none.
         instruction: A key that pairs on the same instruction share.
         status: OK, or the reason why there is no verdict.
+        has_answers: True if the row contains both answers, which may be blank.
         words: Number of words in each answer. NaN means unknown.
         probability_a: The judge's probability that A is better. NaN means unknown.
         by_votes: True if the row names no winner, so the winner is the majority of the votes.
@@ -61,6 +68,7 @@ class JudgedPair:
     """
 
     position: str
+    id: str = ""
     instruction: str
     models: tuple[str, str]
     winner: Winner | None
@@ -69,6 +77,7 @@ class JudgedPair:
     family: str = ""
     question: str = ""
     answers: tuple[str, str] = ("", "")
+    has_answers: bool = False
     words: tuple[float, float] = (math.nan, math.nan)
     probability_a: float = math.nan
     votes: tuple[Winner, ...] = ()
@@ -85,11 +94,19 @@ class JudgedPair:
 
     @property
     def counted(self) -> Winner | None:
-        """The winner for ratings. Without a judge, a blank answer loses to a non-blank answer."""
+        """The winner for ratings, or None for a pair that ratings leave out.
+
+        Two orders that contradict each other are a tie, because each answer won once. Without a judge, a blank answer
+        loses to a non-blank answer, and two blank answers tie.
+        """
+        if self.winner is not None:
+            return self.winner
+        if self.status == INCONSISTENT and all(order.winner is not None for order in self.orders):
+            return "tie"
+        if self.status != EMPTY or not self.has_answers:
+            return None
         blank = [not any(map(str.isalnum, answer)) for answer in self.answers]
-        if self.winner is None and self.status == EMPTY and blank[0] != blank[1]:
-            return "model_b" if blank[0] else "model_a"
-        return self.winner
+        return {(True, False): "model_b", (False, True): "model_a", (True, True): "tie"}.get((blank[0], blank[1]))  # type: ignore[return-value]
 
     def turned(self) -> Self:
         """Return the pair with A and B swapped."""
@@ -169,7 +186,7 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
     fields = record.fields
 
     def value(name: str) -> Any:
-        return next((fields[column] for column in names[name] if fields.get(column) is not None), None)
+        return next((fields[column] for column in names[name] if not is_missing(fields.get(column))), None)
 
     models = _name(value("model_a")), _name(value("model_b"))
     if not all(models):
@@ -178,21 +195,23 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
         raise ValueError("both answers are from the same model")
     votes = _votes(unpacked(value("votes"), brackets="[{"), models)
     winner = stated = _winner(value("winner"), fields, models)
-    status = str(fields.get("status") or OK)
+    status = _status(fields.get("status"))
     if winner is None and status == OK:
-        if not votes and not ("winner" in fields or value("winner") is not None):
+        if not votes and fields.keys().isdisjoint((*names["winner"], *names["votes"], *_ONE_HOT)):
             raise ValueError(f"no winner (columns {', '.join((*names['winner'], *names['votes']))})")
-        status = OK if votes else "NO_VERDICT"
+        status = OK if votes else NO_VERDICT
         winner = majority(votes) if votes else None
     elif status != OK:
         winner = None
-    said = [_conversation(value(side)) for side in ("answer_a", "answer_b")]
+    sides = value("answer_a"), value("answer_b")
+    said = [_conversation(side) for side in sides]
     turn = value("turn") if type(value("turn")) is int and value("turn") > 0 else 0
     asked = [user_turns(each) for each in said if isinstance(each, list)]
     question = next((text for text in (_text(value("instruction")), *asked) if text), "")
     answers = (answer_at(said[0], turn), answer_at(said[1], turn))
     return JudgedPair(
         position=record.position,
+        id=_text(fields.get("id")).strip(),
         instruction=_instruction(fields, _text(value("instruction_id")), question, record.index),
         models=models,
         winner=winner,
@@ -201,6 +220,7 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
         family=_text(value("family")),
         question=question,
         answers=answers,
+        has_answers=None not in sides,
         words=(_words(fields.get("length_a_words"), answers[0]), _words(fields.get("length_b_words"), answers[1])),
         probability_a=_number(fields.get("probability_a")),
         votes=votes,
@@ -215,6 +235,11 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
 def majority(votes: Sequence[Winner]) -> Winner:
     """Return the winner with more than half of the votes, or "tie" if there is no such winner."""
     return next((winner for winner in set(votes) if 2 * votes.count(winner) > len(votes)), "tie")
+
+
+def _status(value: Any) -> str:
+    status = OK if is_missing(value) else printable(str(value)).strip()[:NAME_CHARACTERS]
+    return OK if not status or status.lower() in _DONE else status
 
 
 def _name(value: Any) -> str:
@@ -258,7 +283,7 @@ def _winner(value: Any, fields: Mapping[str, Any], models: tuple[str, str]) -> W
     return _side(value, models)
 
 
-def _side(value: Any, models: tuple[str, str]) -> Winner:
+def _side(value: Any, models: tuple[str, str]) -> Winner | None:
     text = str(value).strip()
     named: Winner | None = None if text not in models else "model_a" if text == models[0] else "model_b"
     if found := _WINNERS.get(text.lower()):
@@ -267,11 +292,14 @@ def _side(value: Any, models: tuple[str, str]) -> Winner:
         return found
     if named is not None:
         return named
+    if is_no_choice(value):
+        return None
     raise ValueError("a winner or vote is not model_a, model_b or tie")
 
 
 def _votes(cell: Any, models: tuple[str, str]) -> tuple[Winner, ...]:
-    return tuple(_side(vote, models) for vote in listed_votes(cell)[:MOST_VOTES] if vote is not None)
+    sides = (_side(vote, models) for vote in listed_votes(cell)[:MOST_VOTES] if vote is not None)
+    return tuple(side for side in sides if side is not None)
 
 
 def _orders(fields: Mapping[str, Any], winner: Winner | None) -> tuple[JudgedOrder, ...]:

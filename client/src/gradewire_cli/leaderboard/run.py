@@ -236,7 +236,7 @@ class PairJudging:
 
     def _uncertain_models(self, verdicts: Verdicts, width: float) -> Iterator[str]:
         options, lines = self.options, {}
-        if verdicts.pairs:
+        if verdicts.rated:
             anchor = options.anchor if options.anchor in verdicts.models else None
             draws: Draws = {"resamples": options.resamples, "seed": options.seed}
             table = rate(verdicts.matches(), anchor=anchor, with_elo=False, **draws)

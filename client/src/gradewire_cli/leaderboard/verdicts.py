@@ -11,6 +11,7 @@ import numpy as np
 
 from gradewire_cli.leaderboard.reading import INCONSISTENT, OK, JudgedPair, judged_pair, majority
 from gradewire_cli.rows.cells import LeftOut
+from gradewire_cli.rows.formats import shown_id
 from gradewire_stats.preferences import LENGTH, RANDOM, Choice, JudgedPairs, PreferenceReport, preference_agreement
 from gradewire_stats.ratings import Matches, SystemRanks, system_ranks
 
@@ -21,12 +22,17 @@ if TYPE_CHECKING:
     from gradewire_cli.scoring.pair_engine import Winner
 
 
-_SCORES: Mapping[Winner | None, float] = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, None: 0.5}
+_SCORES: Mapping[Winner, float] = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5}
+_EXAMPLES = 3
 
 
 @dataclass(slots=True)
 class Verdicts:
-    """Judged pairs in file order, and the number of skipped rows by reason."""
+    """Judged pairs in file order, and the number of skipped rows by reason.
+
+    Attributes:
+        pairs: All pairs, also those that ratings leave out because they have no winner (see `JudgedPair.counted`).
+    """
 
     pairs: list[JudgedPair] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=LeftOut)
@@ -44,24 +50,59 @@ class Verdicts:
 
     @property
     def models(self) -> list[str]:
-        """Names of the models, sorted."""
-        return sorted({model for pair in self.pairs for model in pair.models})
+        """Names of the models with a rated pair, sorted."""
+        return sorted({model for pair in self.rated for model in pair.models})
+
+    @property
+    def unrated_models(self) -> list[str]:
+        """Names of the models without a rated pair, sorted."""
+        return sorted({model for pair in self.pairs for model in pair.models}.difference(self.models))
+
+    @property
+    def rated(self) -> list[JudgedPair]:
+        """The pairs with a winner or a tie."""
+        return [pair for pair in self.pairs if pair.counted is not None]
 
     @property
     def families(self) -> list[str]:
         """Names of the families, sorted. Empty if there is only one family."""
-        found = sorted({pair.family for pair in self.pairs} - {""})
+        found = sorted({pair.family for pair in self.rated} - {""})
         return found if len(found) > 1 else []
 
     @property
     def without_winner(self) -> Counter[str]:
-        """Number of pairs without a winner, by status. These pairs count as ties."""
+        """Number of pairs that ratings leave out because they have no winner, by status."""
         return Counter(pair.status for pair in self.pairs if pair.counted is None)
+
+    @property
+    def examples_without_winner(self) -> dict[str, list[JudgedPair]]:
+        """The first pairs without a winner, by status."""
+        found: dict[str, list[JudgedPair]] = {}
+        for pair in self.pairs:
+            if pair.counted is None and len(found.setdefault(pair.status, [])) < _EXAMPLES:
+                found[pair.status].append(pair)
+        return found
+
+    @property
+    def contradictory(self) -> int:
+        """Number of pairs whose two orders have different verdicts. These pairs count as ties."""
+        return sum(pair.status == INCONSISTENT and pair.counted == "tie" for pair in self.pairs)
+
+    def without_winner_sentence(self) -> str:
+        """Return a sentence on the pairs without a winner, with reasons and examples, or "" if there are none."""
+        missing, examples = self.without_winner, self.examples_without_winner
+        if not missing:
+            return ""
+        listed = ", ".join(
+            f"{status} {times} (for example {', '.join(map(place_of, examples[status]))})"
+            for status, times in sorted(missing.items())
+        )
+        return f"left out {missing.total()} pairs without a winner: {listed}"
 
     @property
     def lost_blank(self) -> int:
         """Number of pairs in which a blank answer lost without a judge."""
-        return sum(pair.counted != pair.winner for pair in self.pairs)
+        return sum(pair.winner is None and pair.counted in {"model_a", "model_b"} for pair in self.pairs)
 
     def both_orders(self) -> tuple[int, int]:
         """Return the number of pairs with two readable orders, and how many have the same winner in both orders."""
@@ -73,16 +114,19 @@ class Verdicts:
         return len(read), sum(len(winners) == 1 for winners in read)
 
     def matches(self, models: Sequence[str] | None = None, numbers: Mapping[str, int] | None = None) -> Matches:
-        """Return a match for each pair. `models` and `numbers` fix the indices of the models and instructions."""
-        return _matches([(pair, pair.counted, 0, 1.0) for pair in self.pairs], models or self.models, numbers)
+        """Return a match for each rated pair. `models` and `numbers` fix the indices of the models and instructions."""
+        rows = [(pair, winner, 0, 1.0) for pair in self.pairs if (winner := pair.counted) is not None]
+        return _matches(rows, models or self.models, numbers)
 
     def ordered(self) -> Matches:
-        """Return a match for each known order of a pair, or one match for a pair without known orders."""
-        rows: list[tuple[JudgedPair, Winner | None, int, float]] = []
+        """Return a match for each known order of a rated pair, or one match for a rated pair without known orders."""
+        rows: list[tuple[JudgedPair, Winner, int, float]] = []
         for pair in self.pairs:
-            read = [order for order in pair.orders if order.winner is not None]
-            rows += [(pair, order.winner, 1 if order.first == "model_a" else -1, 1 / len(read)) for order in read] or [
-                (pair, pair.counted, 0, 1.0)
+            if (winner := pair.counted) is None:
+                continue
+            read = [(order.first, order.winner) for order in pair.orders if order.winner is not None]
+            rows += [(pair, won, 1 if first == "model_a" else -1, 1 / len(read)) for first, won in read] or [
+                (pair, winner, 0, 1.0)
             ]
         return _matches(rows, self.models, None)
 
@@ -107,7 +151,7 @@ def questionable(pairs: Iterable[JudgedPair], *, most: int) -> list[JudgedPair]:
 
 
 def _matches(
-    rows: Sequence[tuple[JudgedPair, Winner | None, int, float]],
+    rows: Sequence[tuple[JudgedPair, Winner, int, float]],
     models: Sequence[str],
     numbers: Mapping[str, int] | None,
 ) -> Matches:
@@ -127,7 +171,12 @@ def _matches(
     return replace(matches, weights=np.array([weight for *_, weight in rows], dtype=np.float64))
 
 
-_CHOICES: Mapping[Winner | None, Choice] = {"model_a": "A", "model_b": "B", "tie": "tie", None: "tie"}
+def place_of(pair: JudgedPair) -> str:
+    """Return a pair's id and its position in the file."""
+    return f"{shown_id(pair.id or pair.instruction)} at {pair.position}"
+
+
+_CHOICES: Mapping[Winner, Choice] = {"model_a": "A", "model_b": "B", "tie": "tie"}
 _JUDGE = "judge"
 _METRIC = re.compile(r"\w+")
 _Turn = tuple[tuple[str, frozenset[str]], int]
@@ -139,11 +188,13 @@ class HumanAgreement:
 
     Attributes:
         unmatched: Number of pairs with votes but no verdict.
+        without_winner: Number of pairs with votes that the judge judged without a winner. They are left out.
         without_words: Number of pairs with unknown lengths. If it is not 0, the baseline "longer answer" is omitted.
     """
 
     pairs: int
     unmatched: int
+    without_winner: int
     without_words: int
     strata: PreferenceReport
     systems: SystemRanks
@@ -152,29 +203,27 @@ class HumanAgreement:
 def votes_of(pairs: Sequence[JudgedPair]) -> Verdicts:
     """Merge annotated rows with the same instruction, models and turn into one pair. The majority of all votes wins.
 
-    A row without votes counts as one vote for its winner.
+    A row without votes counts as one vote for its winner. A row without votes or a winner is left out.
     """
     first: dict[_Turn, JudgedPair] = {}
     votes: defaultdict[_Turn, list[Winner]] = defaultdict(list)
+    left_out = LeftOut()
     for pair in pairs:
+        if not pair.votes and pair.winner is None:
+            left_out.add("no vote and no winner", pair.position)
+            continue
         key = pair.key, pair.turn
         same_way = first.setdefault(key, pair)
         turned = pair if pair.models == same_way.models else pair.turned()
-        votes[key] += turned.votes or ([] if turned.winner is None else [turned.winner])
+        votes[key] += turned.votes or filter(None, [turned.winner])
     return Verdicts(
-        [
-            replace(pair, votes=tuple(votes[key]), winner=majority(votes[key]), orders=())
-            for key, pair in first.items()
-            if votes[key]
-        ]
+        [replace(pair, votes=tuple(votes[key]), winner=majority(votes[key]), orders=()) for key, pair in first.items()],
+        left_out,
     )
 
 
 def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed: int) -> HumanAgreement | None:
-    """Compare the judge with annotators on the pairs that both judged. Return None if there are no such pairs.
-
-    A pair on which the judge returned no verdict counts as a tie.
-    """
+    """Compare the judge with annotators on the pairs that both judged. Return None if there are no such pairs."""
     exact = {(pair.key, pair.turn): pair for pair in judged.pairs}
     any_turn = {pair.key: pair for pair in judged.pairs}
 
@@ -183,7 +232,8 @@ def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed:
         ours = exact.get((theirs.key, 0)) if theirs.turn else any_turn.get(theirs.key)
         return exact.get((theirs.key, theirs.turn), ours)
 
-    both = [(pair, our) for pair in people.pairs if (our := of_judge(pair)) is not None]
+    found = [(pair, our) for pair in people.pairs if (our := of_judge(pair)) is not None]
+    both = [(pair, our) for pair, our in found if our.counted is not None]
     if not both:
         return None
     sides = [(theirs, our if our.models == theirs.models else our.turned()) for theirs, our in both]
@@ -192,7 +242,7 @@ def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed:
     strata = preference_agreement(
         JudgedPairs(
             votes=[[_CHOICES[vote] for vote in theirs.votes] for theirs, _ in sides],
-            choices={_name(both[0][1].by): [_CHOICES[our.counted] for _, our in sides]},
+            choices={_name(both[0][1].by): [_CHOICES[our.counted] for _, our in sides if our.counted is not None]},
             lengths_words=None if without_words else ([a for a, _ in words], [b for _, b in words]),
             instructions=[theirs.instruction for theirs, _ in sides],
         ),
@@ -207,7 +257,8 @@ def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed:
     )
     return HumanAgreement(
         pairs=len(both),
-        unmatched=len(people.pairs) - len(both),
+        unmatched=len(people.pairs) - len(found),
+        without_winner=len(found) - len(both),
         without_words=without_words,
         strata=strata,
         systems=systems,

@@ -261,6 +261,11 @@ def _digest(said: object) -> bytes:
     return blake2b(json.dumps(said, ensure_ascii=True, default=repr).encode("ascii"), digest_size=16).digest()
 
 
+def statuses_of(tallies: Mapping[str, MetricTally]) -> Counter[str]:
+    """Return the number of results by status, over all metrics."""
+    return sum((tally.statuses for tally in tallies.values()), Counter[str]())
+
+
 @dataclass(slots=True)
 class MetricTally:
     """One metric's tally over the rows so far.

@@ -24,6 +24,12 @@ _WORDS = {
     **dict.fromkeys(("false", "no", "incorrect", "wrong"), 0.0),
 }
 NO_WORDS: Mapping[str, float] = {}
+_NO_CHOICES: Final = frozenset({
+    "", "-", "?", "nan", "none", "null", "na", "n/a", "<na>", "nat", "unknown", "unclear", "undefined", "undecided",
+    "no winner", "no_winner", "no verdict", "no_verdict", "no decision", "invalid", "missing", "error", "failed",
+    "failure", "unparsable", "unparseable", "timeout",
+})  # fmt: skip
+"""Words for a choice that nobody made, because it is missing or a judge failed. None of them means a tie."""
 
 _SPREADSHEET_ERROR: Final = re.compile(r"\A(#(REF!|NAME\?|VALUE!|DIV/0!|NUM!|NULL!|SPILL!|CALC!)|#{3,})\Z")
 WHOLE_FLOAT: Final = re.compile(r"\A-?\d+\.0\Z")
@@ -172,6 +178,11 @@ def listed_votes(cell: Any) -> list[Any]:
     if isinstance(cell, str):
         return cell.replace(",", " ").split()
     return cell if isinstance(cell, list) else []
+
+
+def is_no_choice(value: Any) -> bool:
+    """Return True if a winner, vote or choice is missing, or if its word says that nobody chose."""
+    return is_missing(value) or (isinstance(value, str) and value.strip().lower() in _NO_CHOICES)
 
 
 def unpacked(cell: Any, *, brackets: str = "[") -> Any:

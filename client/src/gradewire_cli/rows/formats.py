@@ -54,6 +54,7 @@ _MISSING: Final = frozenset({"nan", "NaN", "<NA>", "NaT", "NULL", "\\N", "#N/A"}
 _INVISIBLE: Final = "\ufeff\u200b\u2060"
 
 _BATCH_ROWS = 1024
+_SHOWN_ID_CHARACTERS = 60
 _FILE_MARK = b"ARROW1"
 
 
@@ -80,6 +81,12 @@ class Record:
     file: str = ""
     id: str = ""
     nested: Sequence[str] = ()
+
+
+def shown_id(identifier: str) -> str:
+    """Return a row's id for a message, with escapes if a terminal could not show it, and cut if it is long."""
+    text = identifier if identifier.isprintable() else ascii(identifier)
+    return text if len(text) <= _SHOWN_ID_CHARACTERS else f"{text[:_SHOWN_ID_CHARACTERS]}…"
 
 
 def printable(text: str) -> str:
@@ -348,8 +355,13 @@ def format_of(path: str, chosen: Format | None) -> Format:
 
 
 def read_file(path: str, reading: Reading) -> Iterator[Record]:
-    """Yield a file's rows; raise InputError if the file is missing, unreadable, or in another format."""
-    return with_paths(_read(path, reading), reading.columns)
+    """Yield a file's rows; raise InputError if the file is missing, unreadable, in another format, or has no rows."""
+    is_empty = True
+    for record in with_paths(_read(path, reading), reading.columns):
+        is_empty = False
+        yield record
+    if is_empty:
+        raise InputError(f"{'standard input' if path == STDIN else path} has no rows")
 
 
 def _read(path: str, reading: Reading) -> Iterator[Record]:

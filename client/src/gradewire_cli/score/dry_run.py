@@ -110,6 +110,7 @@ class DryRun:
         async with self.connection.open(transport) as client:
             all_asked = await self._judge_work(client)
         if not all_asked:
+            self.source.open_with_rows()
             click.echo("no metric uses a judge, so there are no calls and no cost")
             return
         self._read_rows(list(all_asked.values()))

@@ -14,7 +14,7 @@ import numpy as np
 from gradewire.errors import InvalidRequest
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.results import ScoreWarning
-from gradewire_cli.problems import InputError
+from gradewire_cli.problems import InputError, nothing_scored
 from gradewire_cli.results.accuracy_tables import People
 from gradewire_cli.results.results_table import TABLE_SUFFIXES
 from gradewire_cli.results.resumable_output import read_results, verdict
@@ -211,7 +211,7 @@ class LabelledRows:
                 metric to compare with the evaluator.
         """
         if not self._labels and self.against is not None:
-            raise InputError(f"no row has a score for {self.against.name}: {self.against.summary()}")
+            raise nothing_scored(f"no row has a score for {self.against.name}", self.against.tally.failures)
         if self._labels and not self._scores and self.against is not None:
             raise InputError(f"--against {self.against.name}: the scores have no other metric to compare with")
         if not self._labels and self.unreadable:
