@@ -112,7 +112,7 @@ def test_a_dry_run_says_calls_tokens_and_price_and_asks_nobody(command: Command,
     of_lave, of_grade = numbers(lave, COUNTS), numbers(grade, COUNTS)
     assert [read, written] == [of_lave[0] + of_grade[0], of_lave[1] + of_grade[1]]
     assert 3 * 300 < of_lave[0] < 3 * 1000
-    assert of_lave[1] == 3 * 24
+    assert of_lave[1] == 3 * 48
     assert price == f"price about {(2 * read + 10 * written) / 1e6:.4g}, estimated"
     assert any("prompt tokens are estimated" in line for line in rest)
     assert any(line.startswith("not included: a few capability checks") for line in rest)
@@ -129,11 +129,11 @@ def test_thoughts_and_reasons_are_reckoned(command: Command, tmp_path: Path, mon
         return numbers(done.stdout, COUNTS)[1]
 
     plain, reasoned = written("lave"), written("lave?mode=rationale")
-    assert (plain, reasoned) == (24, 24 + 48)
+    assert (plain, reasoned) == (48, 48 + 48)
     settings = {"backend": "openai", "url": "http://127.0.0.1:9/v1", "remote_model": "m", "reasoning_tokens": "500"}
     for name, value in settings.items():
         monkeypatch.setenv(f"GRADEWIRE_JUDGE_{name.upper()}", value)
-    assert (written("lave"), written("lave?mode=rationale")) == (524, 24 + 48 + 1000)
+    assert (written("lave"), written("lave?mode=rationale")) == (548, 48 + 48 + 1000)
 
 
 @pytest.mark.parametrize("given", ["variable", "option"])
@@ -148,7 +148,7 @@ def test_thoughts_of_the_judge_of_the_options_are_reckoned(
     judge = ("--judge-url", "http://127.0.0.1:9/v1", "--judge-remote-model", "m", *option)
     done = command("score", file, "--metrics", "lave", "--dry-run", *judge, stub=PaidStub())
     assert done.exit_code == 0, done.output
-    assert numbers(done.stdout, COUNTS)[1] == 2024
+    assert numbers(done.stdout, COUNTS)[1] == 2048
 
 
 def test_a_decision_model_reads_no_demonstrations_and_writes_nothing(command: Command, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_what_a_judge_of_another_server_may_think_is_not_known_here(command: Com
     file = write_rows(tmp_path / "a.jsonl", ROWS[:1])
     done = command("score", file, "--metrics", "lave", "--dry-run", "--server", "h:1", stub=PaidStub())
     assert done.exit_code == 0, done.output
-    assert "and estimated 24 written" in done.stdout
+    assert "and estimated 48 written" in done.stdout
     assert "at most" not in done.stdout
     assert "the server's judge_reasoning_tokens" in done.stdout
 

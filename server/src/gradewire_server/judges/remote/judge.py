@@ -49,7 +49,7 @@ _WRITES_NOTHING: Final = Failure(
 )
 _CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed. Try again", 1.0)
 
-_RECIPE: Final = 1
+_RECIPE: Final = 2
 """A version that the digest includes. Increase the version if you change requests or the parsing of labels."""
 _BACKOFF: Final = Backoff(0.5, 8.0)
 _OPEN_TIMEOUT_S: Final = 15.0
@@ -74,9 +74,10 @@ def _read_choice(need: Choose, answer: Answer, *, truncated: bool) -> Choice | F
     labels = Labels(need.options, "" if answer.continued else need.prompt.opening)
     steps = answer.steps
     reading = labels.read_text(answer.text, whole=answer.whole) if steps is None else labels.read(steps)
-    if reading is UNREADABLE:
+    if isinstance(reading, Failure) and (reading is UNREADABLE or steps is None):
         # A judge that can only write labels may have written a label that it finds almost impossible.
-        wrote = f"{reading.message}, or with a very improbable label. The judge wrote {quoted(answer.text.strip())}"
+        improbable = ", or with a very improbable label" if reading is UNREADABLE else ""
+        wrote = f"{reading.message}{improbable}. The judge wrote {quoted(answer.text.strip())}"
         return replace(reading, message=wrote if answer.whole else f"{wrote} and was cut short; {_THINKING_HINT}")
     return reading if isinstance(reading, Failure) else Choice(reading.probabilities, reading.mass, *counts)
 

@@ -10,22 +10,15 @@ from functools import lru_cache
 from typing import Final
 
 from gradewire_server.domain.items import Failure, Status
-
-MARKUP: Final = '*_`~#>"\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}'
-"""Characters that chat models put around a label, or at the beginning of a line."""
-_APOSTROPHE: Final = "\N{RIGHT SINGLE QUOTATION MARK}"
-_DASHES: Final = "\N{EN DASH}\N{EM DASH}"
-_ANNOUNCING: Final = (
-    "verdict|rating|grade|score|judge?ment|similarity|evaluation|assessment|conclusion|classification|label"
-)
-_LEADING_WORDS: Final = r"(?:(?:the|my|our|this|so|thus|hence|therefore|final|overall|both|two|student's),? ){0,4}"
-# No question mark, colon ("Correct: Paris") or word ("correct only if") may follow the label.
-_SENTENCE_PART_END: Final = rf"(?= ?(?:[.!;,)(\n{_DASHES}]|- ))"
+from gradewire_server.judges.remote.label_forms import MARKUP
+from gradewire_server.judges.remote.stated_labels import CONTRADICTION, stated_label
 
 _ARTICLE: Final = "a"
 _SEPARATOR: Final = r"[\s*_`\"']"
 
 MAX_LABEL_TOKENS: Final = 24
+MAX_TEXT_TOKENS: Final = 48
+"""Tokens of a reply that is read as text: enough for a sentence or a short object of JSON with the label."""
 LEAST_MASS: Final = 1e-3
 """The minimum total probability of all labels. Below this value, the judge would write something else, and the known
 tokens do not show which label the judge prefers.
@@ -39,51 +32,6 @@ MALFORMED: Final = Failure(Status.UNPARSABLE, "the judge's server answered with 
 AMBIGUOUS: Final = Failure(
     Status.INVALID_PARAMETER, "the labels start with the same token for this judge. Choose different first words"
 )
-
-
-def announced_label(text: str, options: Sequence[str], opening: str, *, whole: bool) -> int | None:
-    """Return the index of the label that a reply states as the verdict, or None if the verdict is not certain.
-
-    A verdict is certain if the reply contains no other label, and the label is either the beginning of the reply or
-    follows words like "The verdict:" or the opening's words. The label must end a clause. Markup is ignored.
-
-    `opening` is the beginning that the judge was asked to write, or "" if the judge continued a given beginning. If
-    `whole` is False, the reply was cut off, and a second label may have followed.
-    """
-    markup = "".join(set(MARKUP).difference(*options))
-    plain = _plain(text, markup)
-    labels = [_plain(option, markup) for option in options]
-    named = {
-        index for index, label in enumerate(labels) if label and re.search(rf"(?<!\w){re.escape(label)}(?!\w)", plain)
-    }
-    if len(named) != 1:
-        return None
-    (index,) = named
-    if not whole and _begins_another(plain, labels, index):
-        return None
-    end = rf"(?:{_SENTENCE_PART_END}|\Z)" if whole else _SENTENCE_PART_END
-    label = rf"{re.escape(labels[index])}(?![\w/%-]|[.,]\d){end}"
-    announced = rf"(?:(?:{_ANNOUNCING})(?: is\b)? ?[:={_DASHES}-]? ?{_opening(opening, markup)})"
-    found = re.search(rf"\A{label}|(?:\A|\n|[.!] ){_LEADING_WORDS}{announced}{label}", plain)
-    return index if found else None
-
-
-def _opening(opening: str, markup: str) -> str:
-    """Return a pattern for the opening's last words, which judges also write before a label ("The answer is …")."""
-    words = _plain(opening, markup).rstrip(":").split()[-2:]
-    return rf"|{re.escape(' '.join(words))} ?:? ?" if words else ""
-
-
-def _begins_another(plain: str, labels: Sequence[str], index: int) -> bool:
-    last = plain.rpartition(" ")[2].rpartition("\n")[2]
-    return bool(last) and any(label.startswith(last) for place, label in enumerate(labels) if place != index)
-
-
-def _plain(text: str, markup: str) -> str:
-    """Return a text in lower case, without markup or extra white space."""
-    bare = text.casefold().replace(_APOSTROPHE, "'").translate(dict.fromkeys(map(ord, markup)))
-    lines = (" ".join(line.split()) for line in bare.splitlines())
-    return "\n".join(line for line in lines if line)
 
 
 @lru_cache(maxsize=256)
@@ -159,10 +107,10 @@ class Labels:
             )
             for option in options
         ]
-        self.max_tokens = min(MAX_LABEL_TOKENS, 2 + len(opening) + max(map(len, options)))
+        self.max_tokens = MAX_TEXT_TOKENS
         letters = zip(*(forms[0] for forms in self._forms), strict=False)
         common = sum(1 for _ in itertools.takewhile(lambda same: len(set(same)) == 1, letters))
-        self.tokens_to_tell = min(self.max_tokens, 2 + len(opening) + common)
+        self.tokens_to_tell = min(MAX_LABEL_TOKENS, 2 + len(opening) + common)
 
     @property
     def distinct(self) -> bool:
@@ -214,22 +162,26 @@ class Labels:
         return LabelReading(tuple(each / mass for each in best), min(1.0, mass))
 
     def read_text(self, text: str, *, whole: bool) -> LabelReading | Failure:
-        """Return probability 1 for the label in an answer's text.
+        """Return probability 1 for the label that an answer's text states.
 
-        Use the label that equals the text or, if `whole` is False, the only label that begins with the text. If no
-        label fits, use the announced label (`announced_label`).
+        The text is the label itself or, if `whole` is False, the beginning of a single label. Any other text must
+        state a label in one of the forms of `stated_label`.
         """
         if self._several is not None and self._several.match(text):
-            return UNREADABLE
+            return CONTRADICTION
         lead = self._lead.match(text) if self._lead else None
         text = text[lead.end() :] if lead else text
-        plain = _plain_label(text)
-        named = {index for index in self._possible(text) if not whole or self._reads_as(index, plain)}
-        if not plain or len(named) != 1:
-            announced = announced_label(text, self._options, self._opening, whole=whole)
-            if announced is None:
-                return UNREADABLE
-            named = {announced}
+        plain = _plain_label(text).strip(_MARKUP_OR_SPACE)
+        bare = plain.rstrip(".!") if whole else plain
+        named = {index for index, forms in enumerate(self._forms) if bare and bare in forms}
+        if not whole and plain and not named:
+            possible = {index for index, forms in enumerate(self._forms) if any(f.startswith(plain) for f in forms)}
+            named = possible if len(possible) == 1 else set()
+        if not named:
+            stated = stated_label(text, self._options, self._opening, whole=whole)
+            if isinstance(stated, Failure):
+                return stated
+            named = {stated}
         return LabelReading(tuple(float(index in named) for index in range(len(self._forms))), None)
 
     def _masses(self, written: str, step: Step) -> list[float] | None:
