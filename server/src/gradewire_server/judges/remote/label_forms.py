@@ -38,7 +38,7 @@ _ADVERB: Final = (
     r"simply|obviously|also|then|slightly|much|far|significantly|considered|rated|graded|judged)\s){0,2}"
 )
 _RATE: Final = (
-    r"i(?:'d|\swould|\swill|'ll)?\s(?:rate|grade|score|judge|mark|label|classify|call|consider|deem|find|give|assign|"
+    r"i(?:'d|\swould|\swill|'ll)?\s(?:say|rate|grade|score|judge|mark|label|classify|call|consider|deem|find|give|assign|"
     r"choose|select|pick|prefer)\s(?:(?:it|this|that|the|student's|predicted|model's|candidate's|answer|prediction|"
     r"response|a|an?\s(?:rating|score|grade)\sof|as|to\sbe|with)\s){0,6}"
 )
@@ -55,10 +55,10 @@ _DOUBT: Final = re.compile(
     r"\b(?:but|however|although|though|except|unless|only|if|provided|providing|assuming|ignoring|disregarding|partly|"
     r"partially|otherwise|depending|aside|apart|when|whenever|whether|might|could|would|may|perhaps|maybe|possibly|"
     r"probably|technically|in part|or|nor|either|at least|almost|nearly|as long as|as far as|so long as|in a sense|"
-    r"sort of|kind of|unsure|uncertain|unclear|doubt|suppose|supposing|says?|said|claims?|claimed|wrote|writes|asks?)"
-    r"\b",
+    r"sort of|kind of|unsure|uncertain|unclear|doubt|suppose|supposing)\b",
     re.IGNORECASE,
 )
+_REPORTED: Final = re.compile(r"\b(?:says?|said|claims?|claimed|wrote|writes|asks?|asked)\b", re.IGNORECASE)
 _CONDITION: Final = re.compile(r"\b(?:if|unless|when|whenever|would|could|might|may|were|had)\b", re.IGNORECASE)
 _NEGATED: Final = r"\b(?:not|never|hardly|barely|neither|nor|cannot|no longer|\w+n't)\b"
 _NEGATION: Final = re.compile(_NEGATED, re.IGNORECASE)
@@ -67,6 +67,13 @@ _TAKES_BACK: Final = re.compile(
     r"correction|on second thought|sorry|i mean|but (?:not|only|if|actually|wait))\b",
     re.IGNORECASE,
 )
+_LIMITS: Final = re.compile(
+    r"\W*(?:(?:note|caveat|but|however|though|although)[:,]?\s(?:that\s)?)?(?:this|that|it|the verdict|my verdict|"
+    r"the label|the rating)\s(?:is|was|holds|applies|depends|stands|only)\b.*?\b(?:only|if|unless|provided|assuming|"
+    r"depends|as long as|when)\b",
+    re.IGNORECASE,
+)
+_EMOJI: Final = re.compile("[\U0001f300-\U0001faff\u2600-\u27bf\ufe0f]")
 _ENUMERATOR: Final = re.compile(r"(?m)^[ \t]*(\d{1,2})[.)](?=[ \t]+\S)[ \t]*")
 _BOXES: Final = (
     re.compile(r"\\(?:boxed|fbox|framebox)\s?\{((?:[^{}]|\{[^{}]*\}){0,200})\}"),
@@ -132,15 +139,19 @@ class LabelForms:
         words = [re.escape(each) for each in dict.fromkeys((begun, " ".join(begun.split()[-2:]))) if each]
         opened = rf"(?:(?:{'|'.join(words)})\s?[:=]?\s)" if words else "(?!)"
         announced = (
-            rf"(?P<announced>{_MODIFIERS}(?:{_NOUN})(?:\s(?:is|was)\b)?\s?[:={_DASHES}-]?\s?(?:therefore\s|thus\s)?"
-            rf"{opened}?|{opened})"
+            rf"(?P<announced>{_MODIFIERS}(?:{_NOUN})(?:\s?\([^()]{{1,12}}\))?(?:\s(?:is|was)\b)?\s?"
+            rf"[:={_DASHES}-]?\s?(?:therefore\s|thus\s)?"
+            rf"{opened}?|{opened}|(?:final\s)?answer\s?[:=]\s?)"
         )
-        subject = rf"(?:{announced}|{_ANSWER}\s(?:is|was|are|gets|deserves)\s{_ADVERB}|{_RATE}|{_ADVERB})"
+        subject = (
+            rf"(?:{announced}|(?:{_ANSWER}\s(?:is|was|are|gets|deserves)|(?:it|that)'s)\s{_ADVERB}|{_RATE}|{_ADVERB})"
+        )
         because = r"(?:(?:since|because|as|given that)\s[^?]{3,400},\s(?:so\s)?)?"
         begin = rf"\W*{_LEAD}(?:(?P<last_word>{_LAST_WORD})[,:{_DASHES}]?\s)?{_LEAD}{_YES_NO}{because}"
         named = r"(?:(?:the\s)?(?:answer|assistant|response|model|option|candidate)\s)?" if self._are_signs else ""
         reason = r"\s?,?\s(?:because|since|as|given that|for the (?:following )?reasons?)\b"
-        end = rf"(?=\s?[.!,;()\n]|\s[{_DASHES}-]\s|{reason}|\s*\Z)"
+        limit = r"\s(?:if|unless|when|only|provided|assuming|except|but)\b"
+        end = rf"(?=\s?[.!,;()\]\n]|\s[{_DASHES}-]\s|{reason}|{limit}|\s*\Z)"
         self._statement = re.compile(rf"{begin}{subject}{named}{label}{end}", re.IGNORECASE)
         better = rf"(?:{_BETTER})(?:\sthan\s[\w\s]{{1,30}}?)?"
         self._better = re.compile(rf"{begin}{named}{label}\s{better}{end}", re.IGNORECASE)
@@ -157,9 +168,14 @@ class LabelForms:
         enumerated = len(numbers) > 1 or (not whole and numbers == ["1"])
         if enumerated and self._are_signs:
             text = _ENUMERATOR.sub("", text)
-        bare = text.replace(_APOSTROPHE, "'").replace("$", "").translate(dict.fromkeys(map(ord, self._markup)))
+        bare = (
+            _EMOJI.sub("", text)
+            .replace(_APOSTROPHE, "'")
+            .replace("$", "")
+            .translate(dict.fromkeys(map(ord, self._markup)))
+        )
         bare = "\n".join(line for line in (" ".join(each.split()) for each in bare.splitlines()) if line)
-        bare = re.sub(r":\n", ": ", bare).replace("; ", ".\n")
+        bare = re.sub(r":\n", ": ", bare)
         return Plain([bare[left:right] for left, right in sentences(bare, 0, len(bare))], whole)
 
     def named(self, sentence: str) -> frozenset[int]:
@@ -178,7 +194,7 @@ class LabelForms:
         if self._are_signs and (found := self._better.match(sentence)) is not None:
             return self._stated(found, compares=True)
         found = self._boxed.match(sentence)
-        if found is None or _DOUBT.search(found["before"]) or _NEGATION.search(found["before"]):
+        if found is None or any(doubt.search(found["before"]) for doubt in (_DOUBT, _NEGATION, _REPORTED)):
             return None
         return Statement(self._index_of(found["label"]), found.end(), announced=True)
 
@@ -208,7 +224,7 @@ class LabelForms:
 
         "Not correct" after "incorrect" agrees with it, and so does a condition under which another label would fit.
         """
-        if _TAKES_BACK.match(sentence):
+        if _TAKES_BACK.match(sentence) or _LIMITS.match(sentence):
             return True
         negated = _NEGATION.search(sentence) is not None
         if self._are_signs:

@@ -89,10 +89,13 @@ def _without_struck(text: str) -> str:
 def _in_sentences(plain: Plain, forms: LabelForms) -> int | Failure:
     last: Statement | None = None
     is_open = mentioned = False
+    limited: int | None = None
     for number, sentence in enumerate(plain.sentences):
         named = forms.named(sentence) if len(sentence) <= _LONGEST_SENTENCE else frozenset[int]()
         mentioned |= bool(named)
         stated = _statement(sentence, forms, named)
+        if stated is not None and not forms.is_harmless(sentence[stated.end :]):
+            limited, stated = stated.index, None
         if stated is None:
             is_open |= last is not None and forms.takes_back(sentence, last.index, named)
         elif number == len(plain.sentences) - 1 and not plain.whole and not forms.is_reason(sentence[stated.end :]):
@@ -101,7 +104,8 @@ def _in_sentences(plain: Plain, forms: LabelForms) -> int | Failure:
         else:
             # An announced verdict or a conclusion is the last word about what was said before it.
             concludes = stated.last_word or (stated.announced and (last is None or not last.announced))
-            is_open = last is not None and last.index != stated.index and not concludes
+            earlier = limited if last is None else last.index
+            is_open = earlier not in {None, stated.index} and not concludes
             last = stated
     if last is None:
         return NOT_STATED if mentioned else NO_LABEL
@@ -114,6 +118,4 @@ def _statement(sentence: str, forms: LabelForms, named: frozenset[int]) -> State
     if not named or sentence.rstrip(" \"')]").endswith("?"):
         return None
     found = forms.statement(sentence)
-    if found is None or (len(named) > 1 and not found.compares) or not forms.is_harmless(sentence[found.end :]):
-        return None
-    return found
+    return None if found is None or (len(named) > 1 and not found.compares) else found
