@@ -11,6 +11,7 @@ from tests.client.test_references_generated import PROMPT, write
 from gradewire.testing import StubTransport
 from gradewire.transport import Q, R, RpcMethod
 from gradewire_proto.v1 import models_pb2, references_pb2, scoring_pb2
+from gradewire_server.domain.judge import Generated
 
 ROWS = [
     {"question": "q1", "answers": ["red", "odd"], "prediction": "x", "model": "m1", "label": 1},
@@ -50,6 +51,16 @@ def test_sentences_are_written_told_and_used(command: Command, tmp_path: Path, j
     assert [row["scores"]["smile"].get("score") for row in read_rows(inline.stdout)] == [
         row["scores"]["smile"].get("score") for row in rows
     ]
+
+
+def test_a_judge_that_writes_no_usable_sentence_exits_with_1(command: Command, tmp_path: Path) -> None:
+    """Then the references stand for themselves, now and when the command runs again."""
+    useless = JudgedTransport(lambda _: Generated("Who knows?", complete=True, prompt_tokens=9, generated_tokens=4))
+    file = write_rows(tmp_path / "a.jsonl", ROWS[:3])
+    for _ in range(2):
+        done = command("prepare", file, "--generate", stub=useless)
+        assert done.exit_code == 1, done.output
+        assert "uses the reference itself: line 3: UNPARSABLE" in done.stderr
 
 
 def test_the_same_again_writes_the_same(command: Command, tmp_path: Path, judge: JudgedTransport) -> None:

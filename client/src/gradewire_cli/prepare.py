@@ -154,10 +154,15 @@ def prepare_command(ctx: click.Context, /, **options: Any) -> None:
     if not options["quiet"]:
         _print_report(found, report, problems)
     click.echo(report.pinned)
-    # Every reference serves as its own synthetic answer, so the judge is of no use.
-    judge_failed = report.fallbacks and not report.synthetic_answers_generated
-    if problems or (judge_failed and len(report.fallbacks) == len(found.entries)):
+    if problems or _uses_only_references(found, report):
         ctx.exit(ExitCode.FAILED)
+
+
+def _uses_only_references(found: FileReferences, report: PrepareReport) -> bool:
+    """Return True if every reference serves as its own synthetic answer, because the judge wrote nothing usable."""
+    return bool(report.fallbacks) and all(
+        {*answers} <= {None, *found.entries[entry]["references"]} for entry, answers in report.synthetic_answers.items()
+    )
 
 
 def _failure_lines(found: FileReferences, failures: Sequence[EntryFailure]) -> list[str]:
