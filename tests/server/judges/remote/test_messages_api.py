@@ -41,7 +41,7 @@ def test_a_request_has_the_fields_that_the_api_documents() -> None:
     assert asked["system"].startswith("You compare answers")
     assert [turn["role"] for turn in asked["messages"]] == ["user", "assistant", "user"]
     assert asked["messages"][-1]["content"].endswith('"Rating:" and then one of these, and with nothing else: 1, 2, 3.')
-    assert (asked["model"], asked["max_tokens"], asked["temperature"]) == ("m", 10, 0)
+    assert (asked["model"], asked["max_tokens"], asked["temperature"]) == ("m", 48, 0)
     assert asked.keys() == {"model", "messages", "system", "max_tokens", "temperature"}
 
 
@@ -161,7 +161,7 @@ async def test_a_refused_begun_turn_is_left_out() -> None:
         (message("no", stop="refusal"), Status.UNPARSABLE, "refusal to answer"),
         (message(THOUGHT, stop="max_tokens"), Status.UNPARSABLE, "judge_reasoning_tokens"),
         (message(stop="model_context_window_exceeded"), Status.UNPARSABLE, "used up its token limit"),
-        (message("I cannot say."), Status.UNPARSABLE, "none of the labels"),
+        (message("I cannot say."), Status.UNPARSABLE, "a refusal instead of a label"),
         (reply(200, {"type": "message", "content": "Rating: 2"}), Status.UNPARSABLE, "no text"),
         (reply(200, {"type": "message"}), Status.UNPARSABLE, "other than a message"),
         (reply(200, {"content": [{"type": "text", "text": 2}]}), Status.UNPARSABLE, "other than a message"),

@@ -75,7 +75,7 @@ def test_turns_and_pictures_have_their_own_types() -> None:
 
 
 def test_thoughts_get_room() -> None:
-    assert response_request(QUESTION, "m", full(2000))["max_output_tokens"] == 2012
+    assert response_request(QUESTION, "m", full(2000))["max_output_tokens"] == 2048
 
 
 async def test_probabilities_and_tokens_are_read() -> None:
