@@ -84,7 +84,7 @@ def test_wordnets_files_are_those_of_the_servers_setting(tmp_path: Path, monkeyp
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        ([], (), "has no row that fits a stand-in"),
+        ([], (), "has no rows"),
         (ROWS[2:3], (), "has no row that fits a stand-in"),
         ([{"prediction": "x", "label": 1}], (), "no column for references"),
         (ROWS, ("--max-words", "0"), "max-words"),

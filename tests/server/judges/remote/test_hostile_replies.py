@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.server.judges.remote.remote_judges import Counted, choose, generate, opened
+from tests.support.examples import example_count
 from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
 from tests.support.judges.provider_replies import BAD_REPLIES, RETRY_INFO, UNAVAILABLE, BadReply
 
@@ -179,7 +180,7 @@ CASES = st.sampled_from(list(REPLIES)).flatmap(
 
 
 @given(CASES)
-@settings(max_examples=800)
+@settings(max_examples=example_count(800))
 def test_no_reply_ends_as_a_defect(case: tuple[Api, list[Reply]]) -> None:
     api, replies = case
 
@@ -209,7 +210,7 @@ DECISIONS = st.dictionaries(
 
 
 @given(st.lists(st.builds(Reply, STATUSES, bodies(DECISIONS), WAITS, st.just("http://h/v1")), min_size=1, max_size=3))
-@settings(max_examples=200)
+@settings(max_examples=example_count(200))
 def test_no_reply_of_a_decision_server_ends_as_a_defect(replies: list[Reply]) -> None:
     async def judged() -> None:
         client: Any = Drawn(replies)
@@ -259,7 +260,7 @@ HEADERS = st.lists(
     headers=HEADERS,
     body=bodies(SHAPES[CHAT]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=example_count(40), deadline=None)
 def test_any_bytes_on_the_wire_are_a_reply_or_an_error(head: bytes, headers: list[bytes], body: bytes) -> None:
     loop = asyncio.new_event_loop()
     raw = b"\r\n".join([head, *headers, b"connection: close", b"", body])
