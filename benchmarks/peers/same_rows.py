@@ -3,7 +3,7 @@
 The rows are drawn from questions that the grader of `correctness` has not read: half b of EVOUNA, and NQ301 without
 the questions of half a. `correctness` is the probability from a fit on the other folds' questions, as in
 `benchmarks.agreement.with_grader` but without the rows that `make bench-data` does not bring. Its time is that of the
-fit that ships. Every way runs in its own process with two threads, and gets blocks of rows in turn. BERTScore is the
+fit that ships. Every way runs in its own process with two threads. All but the judge get blocks of rows in turn. BERTScore is the
 package `bert_score` with gradewire's default encoder. The table is written into benchmarks/results/same-rows.md.
 """
 
@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     Block = Callable[[list[Row]], tuple[float, list[float]]]
 
 FIRST, JUDGE = "correctness", "lave"
-METRICS = (FIRST, "smile", "rouge_l?measure=recall", "exact_match", JUDGE)
 BERTSCORE = "bert_score"
 NAMES = {
     FIRST: "gradewire, `correctness`",
@@ -93,18 +92,23 @@ def run(rows: list[Row], options: argparse.Namespace) -> tuple[dict[str, float],
     order = np.random.default_rng(SEED).permutation(len(rows))
     seconds = dict.fromkeys(NAMES, 0.0)
     scores = {name: [float("nan")] * len(rows) for name in NAMES}
-    with ExitStack() as stack:
-        ways = {metric: stack.enter_context(of_gradewire(metric)) for metric in METRICS}
-        ways[BERTSCORE] = stack.enter_context(of_bert_score(options))
-        for number, block in enumerate(np.array_split(order, options.blocks)):
-            names = list(ways) if number % 2 == 0 else list(reversed(ways))
-            for name in names:
-                taken, found = ways[name]([rows[index] for index in block])
-                seconds[name] += taken
-                for index, score in zip(block, found, strict=True):
-                    scores[name][index] = score
-            sys.stderr.write(f"block {number + 1} of {options.blocks}\n")
+    # The judge's process slows its neighbours for a while after a block, so it runs after all others have ended.
+    for group in (tuple(name for name in NAMES if name != JUDGE), (JUDGE,)):
+        with ExitStack() as stack:
+            ways = {name: stack.enter_context(opened(name, options)) for name in group}
+            for number, block in enumerate(np.array_split(order, options.blocks)):
+                for name in group if number % 2 == 0 else reversed(group):
+                    taken, found = ways[name]([rows[index] for index in block])
+                    seconds[name] += taken
+                    for index, score in zip(block, found, strict=True):
+                        scores[name][index] = score
+                sys.stderr.write(f"{', '.join(group)}: block {number + 1} of {options.blocks}\n")
     return seconds, scores
+
+
+def opened(name: str, options: argparse.Namespace) -> AbstractContextManager[Block]:
+    """Return a context that starts the process of a way and yields its function."""
+    return of_bert_score(options) if name == BERTSCORE else of_gradewire(name)
 
 
 @contextmanager
