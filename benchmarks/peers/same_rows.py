@@ -3,8 +3,8 @@
 The rows are drawn from questions that the grader of `correctness` has not read: half b of EVOUNA, and NQ301 without
 the questions of half a. `correctness` is the probability from a fit on the other folds' questions, as in
 `benchmarks.agreement.with_grader` but without the rows that `make bench-data` does not bring. Its time is that of the
-fit that ships. Every way runs in its own process with two threads. All but the judge get blocks of rows in turn. BERTScore is the
-package `bert_score` with gradewire's default encoder. The table is written into benchmarks/results/same-rows.md.
+fit that ships. Every way runs in its own process with two threads. All but the judge get blocks of rows in turn.
+BERTScore is the package `bert_score` with gradewire's default encoder. Writes benchmarks/results/same-rows.md.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import Command, write_rows
 
 from gradewire.testing import StubTransport, echo_comparisons, echo_scores
-from gradewire_cli.problems import NothingScoredError, UnreachableError, check_something_scored
+from gradewire_cli.problems import NothingScoredError, UnreachableError, check_something_scored, nothing_scored
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_proto.v1 import judging_pb2, scoring_pb2, types_pb2
 
@@ -180,3 +180,17 @@ def test_what_counts_as_nothing(statuses: dict[str, int], error: type[Exception]
         return
     with pytest.raises(error, match="nothing: "):
         check_something_scored("nothing", statuses)
+
+
+def test_a_run_without_any_result_names_no_server() -> None:
+    error = nothing_scored("no row has a score for bleu", {"UNAVAILABLE": 0})
+    assert isinstance(error, NothingScoredError)
+    assert error.message == "no row has a score for bleu"
+
+
+def test_an_evaluator_without_rows_says_that_the_flag_left_none(command: Command, tmp_path: Path) -> None:
+    rows = [{"question": "q", "references": ["a"], "prediction": "a", "flags": ["bad"]}]
+    file = write_rows(tmp_path / "rows.jsonl", rows)
+    done = command("agree", file, "--metrics", "rouge_l,bleu", "--against", "bleu", "--without-flag", "bad")
+    assert done.exit_code == ExitCode.UNUSABLE
+    assert "--without-flag leaves no rows" in " ".join(done.stderr.split())

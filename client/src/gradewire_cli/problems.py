@@ -109,8 +109,9 @@ def nothing_scored(what: str, statuses: Mapping[str, int]) -> click.ClickExcepti
         statuses: Number of results by status.
     """
     listed = ", ".join(f"{status} {number}" for status, number in sorted(statuses.items()) if number)
-    kind = UnreachableError if statuses.keys() <= _AWAY else NothingScoredError
-    return kind(f"{what}: {listed}")
+    found = {status for status, number in statuses.items() if number}
+    kind = UnreachableError if found and found <= _AWAY else NothingScoredError
+    return kind(f"{what}: {listed}" if listed else what)
 
 
 def check_something_scored(what: str, statuses: Mapping[str, int]) -> None:

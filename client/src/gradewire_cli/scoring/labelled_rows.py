@@ -210,7 +210,7 @@ class LabelledRows:
             InputError: There is no readable label, the labels do not fit the rule that combines them, or there is no
                 metric to compare with the evaluator.
         """
-        if not self._labels and self.against is not None:
+        if not self._labels and self.against is not None and any(self.against.tally.failures.values()):
             raise nothing_scored(f"no row has a score for {self.against.name}", self.against.tally.failures)
         if self._labels and not self._scores and self.against is not None:
             raise InputError(f"--against {self.against.name}: the scores have no other metric to compare with")

@@ -132,3 +132,19 @@ def test_what_never_ends_is_read_only_so_far() -> None:
         deep = {"error": deep}
     assert len(read_error(body(wide)).sentences) < 500
     assert read_error(body(deep)).sentences == ()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"status": "failed", "error": {"code": "rate_limit_exceeded"}, "output": [{"type": "reasoning"}]},
+        {"error": {"code": 429}, "choices": [{"message": {"content": ""}, "finish_reason": "error"}]},
+        {"error": {"code": 429}, "choices": [{"message": None}]},
+    ],
+)
+def test_an_error_beside_an_empty_answer_is_read(answer: dict[str, Any]) -> None:
+    assert error_in_answer(answer) is not None
+
+
+def test_an_error_beside_an_answer_is_no_error() -> None:
+    assert error_in_answer({"error": {"code": 429}, "choices": [{"message": {"content": "correct"}}]}) is None

@@ -369,3 +369,9 @@ def test_the_word_answer_before_a_label_is_passed_over() -> None:
         reading = read(PAIR, *steps, opening=BETTER)
         assert isinstance(reading, LabelReading)
         assert reading.probabilities == pytest.approx((0.1, 0.9, 0))
+
+
+def test_a_reply_is_not_read_further_after_much_white_space() -> None:
+    label = Step("1", (("1", -0.1),))
+    assert isinstance(Labels(RATING).read([*[Step(" ", ((" ", -0.1),))] * 100, label]), LabelReading)
+    assert isinstance(Labels(RATING).read([*[Step(" ", ((" ", -0.1),))] * 170_000, label]), Failure)

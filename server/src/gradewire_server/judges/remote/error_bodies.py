@@ -116,13 +116,20 @@ def error_in_answer(answer: Mapping[str, Any]) -> ErrorBody | None:
     """Return the error in a reply whose status reports success, or None if the reply has an answer or no error."""
     choices = answer.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    if isinstance(first, dict):
-        return _collected(first["error"]) if first.get("error") else None
-    if first is not None or answer.get("output") or answer.get("content"):
+    if isinstance(first, dict) and first.get("error"):
+        return _collected(first["error"])
+    if isinstance(first, dict) and _has_text(first):
+        return None
+    if answer.get("content") or (answer.get("output") and answer.get("status") != "failed"):
         return None
     if answer.get("error") or answer.get("errors"):
         return _collected({name: answer.get(name) for name in ("error", "errors", "code", "status", "message")})
     return None
+
+
+def _has_text(choice: Mapping[str, Any]) -> bool:
+    message = choice.get("message")
+    return bool(choice.get("text") or (isinstance(message, dict) and message.get("content")))
 
 
 def _collected(parsed: Any) -> ErrorBody:

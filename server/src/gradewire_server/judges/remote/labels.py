@@ -23,6 +23,8 @@ LEAST_MASS: Final = 1e-3
 """The minimum total probability of all labels. Below this value, the judge would write something else, and the known
 tokens do not show which label the judge prefers.
 """
+_MOST_BEFORE: Final = 256
+"""Characters of white space and openings after which a reply is not read further for a label."""
 _ROUNDING: Final = 1e-3
 _MARKUP_OR_SPACE: Final = MARKUP + string.whitespace
 
@@ -144,6 +146,8 @@ class Labels:
         written, reached = "", 1.0
         best, likeliest = [0.0] * len(self._forms), 0.0
         for step in steps:
+            if len(written) > _MOST_BEFORE:
+                break
             masses = self._masses(written, step)
             if masses is None:
                 return MALFORMED

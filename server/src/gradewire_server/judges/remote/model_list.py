@@ -36,7 +36,7 @@ def missing_model(reply: Reply, model: str) -> RemoteError | None:
 def sees_images(reply: Reply, model: str) -> bool | None:
     """Return True if a model accepts images according to the server's list of models, or None if this is unknown."""
     entries = _entries(reply, "models", "data")
-    own = [each for each in entries if model in {each.get("id"), each.get("name"), each.get("model")}]
+    own = [each for each in entries if model in (each.get("id"), each.get("name"), each.get("model"))]
     for entry in own or (entries if len(_entries(reply, "data")) == 1 else []):
         able = entry.get("capabilities")
         if isinstance(able, list):
