@@ -1,4 +1,4 @@
-"""What judge_url chooses: the API, the address, the query of every request, and the header with the key."""
+"""The setting judge_url chooses the API, the address, the query of every request and the header with the key."""
 
 import pytest
 from tests.server.judges.remote.remote_judges import Counted, choose, opened

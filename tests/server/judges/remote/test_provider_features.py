@@ -1,4 +1,4 @@
-"""What servers refuse, each in its own words and status: found out once, left out from then on, and named."""
+"""A feature that a server refuses in its own words and status is learned once, left out afterwards, and named."""
 
 import json
 import logging
