@@ -82,6 +82,16 @@ BAD_REPLIES = (
     BadReply(
         "an end by an error", reply(200, _choice(finish_reason="error", message={"content": ""})), UNAVAILABLE, "failed"
     ),
+    BadReply("a wait at the top", reply(200, {"detail": "Rate limit reached"}), UNAVAILABLE, "no more"),
+    BadReply("a failure at the top", reply(200, {"message": "no", "code": 502}), UNAVAILABLE, "status 502"),
+    BadReply("gemini limits in a success", reply(200, _gemini(429, "", "Quota exceeded")), UNAVAILABLE, "no more"),
+    BadReply("a list in an error", reply(200, {"error": [{"code": 429}]}), UNAVAILABLE, "no more"),
+    BadReply(
+        "two codes",
+        reply(200, {"error": {"type": "invalid_request_error", "code": "rate_limit_exceeded"}}),
+        UNAVAILABLE,
+        "no more",
+    ),
     # Content filters.
     BadReply(
         "azure filters the prompt",

@@ -1,13 +1,14 @@
 """Error bodies of any shape: the server's words, its codes, the status and the wait that it states."""
 
 import json
+import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_server.judges.remote.error_bodies import READ_CHARACTERS, error_in_answer, read_error
+from gradewire_server.judges.remote.error_bodies import READ_CHARACTERS, error_in_success, read_error
 from gradewire_server.judges.remote.errors import Reply, unwrapped
 
 
@@ -59,6 +60,16 @@ def test_sentences_are_the_servers_own_outermost_first(value: Any, sentences: tu
         ({"code": 200}, 400),
         ({"code": 42900}, 400),
         ("server is at capacity", 503),
+        ({"type": "invalid_request_error", "code": "rate_limit_exceeded"}, 429),
+        ({"type": "invalid_request_error", "code": "invalid_api_key"}, 401),
+        ({"type": "invalid_request_error", "code": "server_overloaded"}, 503),
+        ({"type": "invalid_request_error", "message": "Error code: 429 - slow down"}, 429),
+        ({"type": "invalid_request_error", "message": "at most 500 tokens"}, 400),
+        ("HTTP/1.1 502 from the provider: bad request", 502),
+        ("503: bad request", 503),
+        ("Unsupported parameter 'timeout'", 400),
+        ("Validation failed: no permission", 403),
+        ([{"code": 429, "message": "slow down"}], 429),
     ],
 )
 def test_an_error_in_a_success_has_the_status_that_it_states_or_that_suits_its_words(error: Any, status: int) -> None:
@@ -76,13 +87,47 @@ def test_an_error_in_a_success_has_the_status_that_it_states_or_that_suits_its_w
         {"content": [{"type": "text", "text": "2"}], "error": {"code": 429}},
         {"choices": [], "error": None},
         {"choices": [], "error": {}},
-        [{"error": {"code": 429}}],
         b'{"error": {"code": 429}',
+        {"choices": [{"message": {"content": "2"}}], "message": "slow down", "code": 429},
+        {"output": [{"type": "message"}], "detail": "slow down", "code": 429},
+        {"answers": {"verdict": {}}, "detail": "cached", "code": 429},
+        {"message": {"role": "assistant", "content": "2"}, "done": True},
+        {"message": " ", "detail": None, "code": 429},
+        [{"choices": [{"message": {"content": "2"}}]}],
+        [],
     ],
 )
 def test_an_answer_with_a_remark_about_an_error_is_an_answer(value: Any) -> None:
     reply = Reply(200, body(value), "", "http://h/v1")
     assert unwrapped(reply) is reply
+
+
+@pytest.mark.parametrize(
+    ("value", "status"),
+    [
+        ({"detail": "Rate limit reached"}, 429),
+        ({"detail": [{"msg": "slow down"}], "code": 429}, 429),
+        ({"message": "Too many requests"}, 429),
+        ({"Message": "The service is temporarily unavailable"}, 503),
+        ({"choices": [], "message": "slow down", "status": 429}, 429),
+        ({"object": "error", "message": "no", "code": 500}, 500),
+        ({"message": "no"}, 400),
+        ([{"error": {"code": 429, "message": "Quota exceeded"}}], 429),
+        ([None, 5, {}, {"error": {"status": "UNAVAILABLE"}}], 503),
+    ],
+)
+def test_an_error_in_a_success_may_stand_at_the_top_or_in_a_list(value: Any, status: int) -> None:
+    assert unwrapped(Reply(200, body(value), "", "http://h/v1")).status == status
+
+
+@pytest.mark.parametrize("begin", [b'{"error"', b'{"error":', b'{"choices":', b'{"choices":[', b'"error"' * 9])
+def test_a_hostile_body_of_1_mib_is_looked_at_once(begin: bytes) -> None:
+    blank = Reply(200, begin + b" " * ((1 << 20) - len(begin)), "", "http://h/v1")
+    many = Reply(200, (begin + b" " * 40) * ((1 << 20) // (len(begin) + 40)), "", "http://h/v1")
+    started_s = time.process_time()
+    assert unwrapped(blank) is blank
+    assert unwrapped(many) is many
+    assert time.process_time() - started_s < 1
 
 
 def test_only_a_success_is_unwrapped() -> None:
@@ -119,9 +164,9 @@ def test_any_body_is_read_within_limits(content: bytes) -> None:
     assert read.wait_s is None or read.wait_s >= 0
 
 
-@given(st.dictionaries(st.sampled_from(["choices", "error", "errors", "output", "content"]), JSON))
-def test_any_success_has_an_error_or_none(answer: dict[str, Any]) -> None:
-    error = error_in_answer(answer)
+@given(JSON | st.dictionaries(st.sampled_from(["choices", "error", "output", "content", "message", "detail"]), JSON))
+def test_any_success_has_an_error_or_none(answer: Any) -> None:
+    error = error_in_success(answer)
     assert error is None or 300 <= error.likely_status < 600
 
 
@@ -143,8 +188,8 @@ def test_what_never_ends_is_read_only_so_far() -> None:
     ],
 )
 def test_an_error_beside_an_empty_answer_is_read(answer: dict[str, Any]) -> None:
-    assert error_in_answer(answer) is not None
+    assert error_in_success(answer) is not None
 
 
 def test_an_error_beside_an_answer_is_no_error() -> None:
-    assert error_in_answer({"error": {"code": 429}, "choices": [{"message": {"content": "correct"}}]}) is None
+    assert error_in_success({"error": {"code": 429}, "choices": [{"message": {"content": "correct"}}]}) is None

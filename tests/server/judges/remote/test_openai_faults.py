@@ -20,6 +20,18 @@ from gradewire_server.settings.judge import RemoteJudgeConfig
 GOOD = completion("Rating: 2", [{"2": -0.1, "1": -3.0, "3": -4.0}], prompt_tokens=100, completion_tokens=3)
 
 
+GEMINIS_KEY = [
+    {
+        "error": {
+            "code": 400,
+            "message": "Give another one.",
+            "status": "INVALID_ARGUMENT",
+            "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}],
+        }
+    }
+]
+
+
 async def failure_of(answers: list[bytes], observer: Counted | None = None, **settings: object) -> Failure:
     async with OddServer(answers=[*answers]) as server, opened(server.url, observer, **settings) as judge:
         answer = (await judge.choose(choose(), deadline_s=time.monotonic() + 5)).answer
@@ -126,6 +138,8 @@ async def test_one_bad_request_among_good_ones_does_not_stop_the_others() -> Non
         (reply(307, b"", location="https://elsewhere.example/v1"), Status.MODEL_UNAVAILABLE, "judge_url"),
         (reply(400, {"error": "no"}), Status.MODEL_UNAVAILABLE, "rejects every request (status 400)"),
         (reply(402, {}), Status.MODEL_UNAVAILABLE, "Raise it or pay there"),
+        (reply(400, GEMINIS_KEY), Status.MODEL_UNAVAILABLE, "refuses this key (status 400). Check judge_token"),
+        (reply(400, {"error": "API key not valid."}), Status.MODEL_UNAVAILABLE, "judge_token"),
         (reply(429, {"error": {"code": "insufficient_quota"}}), Status.MODEL_UNAVAILABLE, "is used up"),
         (reply(429, {"error": "Insufficient Balance"}), Status.MODEL_UNAVAILABLE, "is used up"),
         (reply(200, b"<html>"), Status.MODEL_UNAVAILABLE, "answers with a web page. Check judge_url"),
@@ -185,60 +199,6 @@ async def test_words_are_those_to_our_own_question_never_to_a_users() -> None:
     failure = await failure_of([answer])
     assert "Is water wet?" in failure.message
     assert "capital of France" not in failure.message
-
-
-@pytest.mark.parametrize(
-    ("refusal", "status", "words"),
-    [
-        (reply(403, {"error": "moderated: Paris"}), Status.UNPARSABLE, "rejects a request (status 403)"),
-        (reply(404, {}), Status.UNPARSABLE, "rejects a request (status 404)"),
-        (reply(400, {"error": "odd"}), Status.UNPARSABLE, "rejects a request (status 400)"),
-        (reply(200, b"<html>"), Status.UNPARSABLE, "a web page"),
-    ],
-)
-async def test_one_refused_item_does_not_stop_the_judge(refusal: bytes, status: Status, words: str) -> None:
-    def answer(heard: Heard) -> bytes:
-        return refusal if "poison" in json.dumps(heard.body) else GOOD
-
-    async with OddServer(answers=[answer]) as server, opened(server.url) as judge:
-        failure = (await judge.choose(choose("poison"), deadline_s=None)).answer
-        assert isinstance(failure, Failure)
-        assert (failure.status, words in failure.message) == (status, True)
-        assert "moderated" not in failure.message
-        assert judge.trouble() == ""
-        good = (await judge.choose(choose(), deadline_s=None)).answer
-        assert isinstance(good, Choice)
-        again = (await judge.choose(choose("poison 2"), deadline_s=None)).answer
-        assert isinstance(again, Failure)
-    # The poison, our own question, the good item, the other poison. After a refused key, our own question comes again.
-    assert len(server.heard) == (5 if b" 403 " in refusal or b" 404 " in refusal else 4)
-
-
-async def test_a_key_that_is_refused_in_between_stops_the_judge_at_once() -> None:
-    blocked = False
-
-    def answer(_: Heard) -> bytes:
-        return reply(403, {"error": "blocked"}) if blocked else completion("Rating: 2")
-
-    async with OddServer(answers=[answer]) as server, opened(server.url) as judge:
-        first = (await judge.choose(choose(), deadline_s=None)).answer
-        assert isinstance(first, Choice)
-        assert len(server.heard) == 2, "our own question was accepted, because no probabilities came"
-        blocked = True
-        failure = (await judge.choose(choose("again"), deadline_s=None)).answer
-        assert isinstance(failure, Failure)
-        assert (failure.status, "'blocked'" in failure.message) == (Status.MODEL_UNAVAILABLE, True)
-
-
-async def test_a_refusal_of_all_is_asked_about_once() -> None:
-    async with OddServer(answers=[reply(401, {"error": "unknown user"})]) as server, opened(server.url) as judge:
-        server.gate.clear()
-        calls = [asyncio.create_task(judge.choose(choose(str(n)), deadline_s=None)) for n in range(6)]
-        await eventually(lambda: len(server.heard) == 6)
-        server.gate.set()
-        failures = [(await call).answer for call in calls]
-    assert all(isinstance(each, Failure) and "'unknown user'" in each.message for each in failures)
-    assert len(server.heard) == 7
 
 
 async def test_absent_labels_count_nothing() -> None:

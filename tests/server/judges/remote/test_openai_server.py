@@ -79,7 +79,7 @@ async def test_one_odd_item_changes_nothing_for_others(odd: bytes | None) -> Non
             assert isinstance(failure, Failure)
             assert failure.status is Status.UNPARSABLE
         assert (await judge.choose(choose(), deadline_s=None)).answer == before
-        assert judge.status.precision == "remote"
+        assert judge.status.precision == "remote with continues, constrains"
     assert server.heard[-1].body.keys() == server.heard[0].body.keys()
     # However many odd ones there are, our own question is not sent each time.
     assert sum(map(own, server.heard)) <= 1
@@ -115,6 +115,56 @@ async def test_a_server_that_was_away_is_asked_again_what_it_does() -> None:
         asked = len(server.heard)
         await judge.choose(choose(), deadline_s=None)
         assert len(server.heard) == asked + 1
+
+
+@pytest.mark.parametrize(
+    "models",
+    [
+        reply(400, {"error": {"message": "no list"}}),
+        reply(403, {"error": {"message": "no list"}}),
+        reply(404, {}),
+        reply(200, b"<html>maintenance</html>"),
+        reply(200, {"object": "list", "data": []}),
+        reply(200, {"data": [{"id": "x" * (2 << 20)}]}),
+    ],
+)
+async def test_a_server_that_shows_its_models_no_more_is_asked_as_before(models: bytes) -> None:
+    async with OddServer(answers=[Server(knows=ALL)], owner="vllm") as server, opened(server.url) as judge:
+        await judge.choose(choose(), deadline_s=None)
+        asked = server.heard[-1].body
+        assert judge.status.precision == "remote with continues, constrains"
+        server.models = models
+        await judge._server.probe()
+        await judge.choose(choose(), deadline_s=None)
+        assert server.heard[-1].body == asked
+        assert judge.status.precision == "remote with continues, constrains"
+        server.models = reply(200, {"data": [{"id": "m", "owned_by": "somebody"}]})
+        await judge._server.probe()
+        assert judge.status.precision == "remote", "a list of another server's speaks against the old type"
+
+
+async def test_verdicts_of_another_way_of_asking_are_not_taken_from_the_cache(tmp_path: Path) -> None:
+    config = CacheConfig(disk=DiskConfig(tmp_path, 1 << 22, 1 << 22, 1 << 22))
+    stores = await open_stores(config, StorageTelemetry(CollectorRegistry()))
+    sources, precisions = [], []
+    async with OddServer(answers=[Server(knows=ALL)], owner="vllm") as server:
+        listed = server.models
+        for models in (listed, reply(403, {}), listed):
+            server.models = models
+            source = OpenAIJudges(RemoteJudgeConfig(server.url, "m"), Counted())
+            bench = ScriptedService(source=source, config=JudgeConfig(default="m"), second=stores.vectors)
+            sources.append((await bench.service.choose(choose())).source)
+            status = bench.service.status("m")
+            assert not isinstance(status, Failure)
+            precisions.append((status.digest, status.precision))
+            await bench.service.close()
+    await stores.vectors.close()
+    await stores.prepared.close()
+    assert sources[:2] == [AnswerSource.COMPUTED, AnswerSource.COMPUTED]
+    assert sources[2] is not AnswerSource.COMPUTED
+    full = "remote with continues, constrains"
+    assert [precision for _, precision in precisions] == [full, "remote", full]
+    assert len({digest for digest, _ in precisions}) == 1
 
 
 async def test_a_verdict_of_words_alone_is_never_taken_for_one_of_probabilities(tmp_path: Path) -> None:

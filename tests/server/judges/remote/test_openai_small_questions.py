@@ -86,3 +86,28 @@ async def test_one_request_that_is_not_counted_makes_the_sum_unknown() -> None:
         found = [(await judge.choose(choose(), deadline_s=None)).answer for _ in range(2)]
     assert [each.prompt_tokens for each in found if isinstance(each, Choice)] == [None, 100]
     assert len(server.heard) == 3
+
+
+NO_ROOM = reply(400, {"error": {"message": "max_tokens or model output limit was reached"}})
+
+
+async def test_an_own_question_without_room_for_its_answer_loses_no_count() -> None:
+    cut = completion("Rat", finish="length", prompt_tokens=100, completion_tokens=1)
+    whole = completion("3", [{"3": -0.1, "1": -3.0}], prompt_tokens=100, completion_tokens=1)
+    async with OddServer(answers=[cut, NO_ROOM, whole]) as server, opened(server.url) as judge:
+        found = [(await judge.choose(choose(), deadline_s=None)).answer for _ in range(2)]
+    assert sum(map(own, server.heard)) == 1
+    counts = [each.prompt_tokens if isinstance(each, Choice) else None for each in found]
+    assert counts == [None, 200], "the first item has no verdict, because the own question says nothing"
+
+
+async def test_an_item_without_room_for_its_answer_leaves_the_count_to_the_next() -> None:
+    observer = Counted()
+    cut = completion("Rat", finish="length", prompt_tokens=100, completion_tokens=1)
+    answers = [cut, SMALL, NO_ROOM, ITEM]
+    async with OddServer(answers=[*answers]) as server, opened(server.url, observer) as judge:
+        first, second = [(await judge.choose(choose(), deadline_s=None)).answer for _ in range(2)]
+    assert isinstance(first, Failure)
+    assert isinstance(second, Choice)
+    assert (second.prompt_tokens, second.generated_tokens) == (100 + 10 + 100, 1 + 2 + 4)
+    assert [usage.prompt_tokens for usage in observer.usages] == [None, 210]

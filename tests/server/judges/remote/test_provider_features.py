@@ -1,5 +1,6 @@
 """A feature that a server refuses in its own words and status is learned once, left out afterwards, and named."""
 
+import itertools
 import json
 import logging
 from typing import TYPE_CHECKING, Any
@@ -122,8 +123,8 @@ async def test_a_refused_field_is_left_out_once_and_named(
         remarks = " ".join(judge.status.remarks)
     assert isinstance(text, Generated)
     choices = server.heard[asked:]
-    # logprobs is only in choices: the item, our own question twice, the item again.
-    assert len(choices) == (5 if field == "logprobs" else 2)
+    # logprobs is only in choices: the item, our own question twice, the item again. A failure is asked for twice.
+    assert len(choices) == (5 + (b" 500 " in refusal) if field == "logprobs" else 2)
     assert field not in choices[-1].body
     assert field in caplog.text
     assert (field in remarks) == (field in {"logprobs", "temperature"})
@@ -230,6 +231,54 @@ async def test_a_failure_that_names_a_feature_is_a_failure(failing: bytes) -> No
     assert isinstance(verdict, Choice)
     assert len(observer.retries) == 1
     assert "logprobs" in server.heard[-1].body
+
+
+PASSING = "internal error: unsupported state in logprobs"
+
+
+async def test_a_failure_that_passes_is_no_lesson_even_with_words_of_a_refusal() -> None:
+    failing = reply(500, {"error": {"message": PASSING}})
+    answers: list[bytes | Callable[[Heard], bytes]] = [failing, failing, completion("2", TOPS)]
+    async with OddServer(answers=answers) as server, opened(server.url) as judge:
+        verdict = (await judge.choose(choose(), deadline_s=None)).answer
+        assert judge.status.precision == "remote"
+    assert isinstance(verdict, Choice)
+    assert verdict.mass is not None
+    # The item and our own question fail, our own question is answered, the item is sent again after a pause.
+    assert len(server.heard) == 4
+    assert all("logprobs" in heard.body for heard in server.heard)
+
+
+async def test_failures_that_blame_one_feature_after_the_other_are_no_lesson() -> None:
+    names = itertools.cycle(["logprobs is not supported", "temperature is not supported"])
+
+    def answer(_: Heard) -> bytes:
+        return reply(500, {"error": {"message": next(names)}})
+
+    async with OddServer(answers=[answer]) as server, opened(server.url, attempts=1) as judge:
+        failure = (await judge.choose(choose(), deadline_s=None)).answer
+        assert judge.status.precision == "remote"
+    assert isinstance(failure, Failure)
+    assert failure.status is Status.UNAVAILABLE
+    assert len(server.heard) == 3
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Unexpected error while computing logprobs",
+        "logprobs: an unknown failure",
+        "invalid state of the engine (temperature sensor, logprobs)",
+    ],
+)
+async def test_a_failure_without_words_of_a_refusal_is_a_failure(words: str) -> None:
+    failing = reply(500, {"error": {"message": words}})
+    async with OddServer(answers=[failing]) as server, opened(server.url, attempts=1) as judge:
+        failure = (await judge.choose(choose(), deadline_s=None)).answer
+        assert judge.status.precision == "remote"
+    assert isinstance(failure, Failure)
+    assert failure.status is Status.UNAVAILABLE
+    assert len(server.heard) == 1
 
 
 async def test_a_policy_that_stops_all_requests_is_no_filter_of_one_item() -> None:

@@ -12,7 +12,7 @@ from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 from gradewire_server.judges.remote import errors
 from gradewire_server.judges.remote.endpoints import CHAT, Api
 from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, Reply
-from gradewire_server.judges.remote.openai_dialect import Dialect
+from gradewire_server.judges.remote.openai_dialect import Dialect, ServerKind
 from gradewire_server.judges.remote.server import Answer, Question, UncountedTokens
 
 _log = logging.getLogger(__name__)
@@ -25,6 +25,7 @@ TEST_QUESTION: Final = Question(
 """A test question without user data, which uses every feature that a server can refuse."""
 CONFIRMED_FOR_S: Final = 60.0
 """Seconds for which the test question's result stays valid, even if the server refuses other requests."""
+_OF_SOME_SERVERS: Final = ("continues", "constrains")
 _LOOK_AGAIN_S: Final = 600.0
 """Seconds between tests for missing features."""
 MAY_BE_GENERAL: Final = frozenset({RemoteFault.REFUSED, RemoteFault.REJECTED, RemoteFault.UNREADABLE})
@@ -32,9 +33,13 @@ MAY_BE_GENERAL: Final = frozenset({RemoteFault.REFUSED, RemoteFault.REJECTED, Re
 OUT_OF_TOKENS: Final = Answer("", whole=False, steps=None, continued=False, exhausted=True)
 """The answer of a server that refuses instead of returning thoughts without an answer."""
 _FEATURE_REFUSAL: Final = re.compile(
-    r"support|not allowed|unknown|unrecogni[sz]ed|unexpected|not permitted|invalid|deprecated", re.IGNORECASE
+    r"unsupported|(?:\bnot|n't|\bno|\bonly)(?: \w+)? support|(?:\bnot|n't)(?: \w+)? (?:allow|permit|accept|enabled)"
+    r"|(?:unknown|unrecogni[sz]ed|unexpected|invalid|extra)(?: \w+){0,2} (?:argument|parameter|field|key|option)"
+    r"|deprecated|must alternate",
+    re.IGNORECASE,
 )
-_FIRST_FAILURE: Final = 500
+"""Words with which a server refuses a feature. A failure that only names a feature is a failure."""
+_FAILED: Final = 500
 
 
 class DialectLearner:
@@ -78,6 +83,16 @@ class DialectLearner:
         """Names of missing features that change answers, or "" if no such feature is missing."""
         return ", ".join(self.dialect.lacking(self._full))
 
+    @property
+    def uses(self) -> str:
+        """Names of features that change answers and that only some servers have, or "" if the server has none."""
+        return ", ".join(name for name in _OF_SOME_SERVERS if getattr(self.dialect, name))
+
+    @property
+    def kind(self) -> ServerKind:
+        """The server's type."""
+        return self._full.kind
+
     def begin(self, full: Dialect) -> None:
         """Start with all features of a server type."""
         self._full = self.dialect = full
@@ -118,7 +133,8 @@ class DialectLearner:
         async with self._lock:
             known_s = self._tested_s if self.refused is None else self._confirmed_s + CONFIRMED_FOR_S
             if known_s < since_s:
-                await self._find_out(asked)
+                # The dialect is known, so other questions need not wait for the test question.
+                await self._tested(asked)
             return self.refused
 
     def now_s(self) -> float:
@@ -152,20 +168,28 @@ class DialectLearner:
         return self._doubted or (bool(self.lacks) and self._clock() - self._confirmed_s >= _LOOK_AGAIN_S)
 
     async def _find_out(self, asked: Dialect) -> None:
-        left_s = self._not_before_s - self._clock()
-        if self._unanswered is not None and left_s > 0:
-            raise errors.rate_limited(left_s)
+        """Ask the test question in a dialect that the server may not accept, before all other questions."""
+        try:
+            await self._tested(asked)
+        except RemoteError as error:
+            self._unanswered = asked if error.kind is RemoteFault.RATE_LIMITED else None
+            raise
         self._unanswered = None
+
+    async def _tested(self, asked: Dialect) -> None:
+        left_s = self._not_before_s - self._clock()
+        if left_s > 0:
+            raise errors.rate_limited(left_s)
         try:
             await self._settle(asked)
         except RemoteError as error:
             if error.kind is RemoteFault.RATE_LIMITED:
-                self._unanswered = asked
                 self._not_before_s = self._clock() + (error.failure.retry_after_s or 0.0)
             raise
 
     async def _settle(self, dialect: Dialect) -> None:
         """Remove refused features until the server accepts the test question, or until nothing is left to remove."""
+        named: Dialect | None = None
         while True:
             tested_s = self._clock()
             reply = await self._send(TEST_QUESTION, dialect)
@@ -181,12 +205,19 @@ class DialectLearner:
                 general = error if error.kind is RemoteFault.REFUSED else errors.rejects_everything(reply)
                 self.refused = general, reply
                 break
-            dialect = less
+            failed = reply.status == _FAILED
+            if failed and named is None:
+                named = less  # a failure that passes is no refusal, so ask twice
+                continue
+            if failed and less != named:
+                raise error
+            dialect, named = less, None
         self._tested_s, self._confirmed_s = tested_s, self._clock()
         self._doubted = False
 
     def _learn(self, dialect: Dialect, answer: Answer) -> None:
-        self.uncounted.add(answer)
+        if answer is not OUT_OF_TOKENS:  # an error has no usage, which would make the sum unknown
+            self.uncounted.add(answer)
         if dialect.logprobs and answer.steps is None:
             # An answer without text proves nothing about log probabilities.
             dialect = replace(dialect, logprobs=not answer.text.strip() and self.dialect.logprobs)
@@ -206,4 +237,4 @@ def may_name_a_feature(reply: Reply, error: RemoteError) -> bool:
     """Return True if an error may be the refusal of a feature. An item's own error never is, and rarely a failure."""
     if error.kind in {RemoteFault.TOO_LONG, RemoteFault.FILTERED} or reply.status not in errors.NAMING_A_FEATURE:
         return False
-    return reply.status < _FIRST_FAILURE or _FEATURE_REFUSAL.search(errors.server_message(reply)) is not None
+    return reply.status < _FAILED or _FEATURE_REFUSAL.search(errors.server_message(reply)) is not None

@@ -22,6 +22,7 @@ _STATUSES: Final = ("code", "status", "status_code", "statuscode", "http_status"
 _MARKS: Final = ("flagged_input", "content_filter_result", "content_filter_results")
 """Fields that only the error of a content filter has."""
 _WAIT: Final = "retrydelay"
+_ANSWERS: Final = ("choices", "output", "content", "answers")
 _PLAIN_TYPES: Final = frozenset({"error", "object"})
 
 _STATUS_FORM: Final = re.compile("[3-5][0-9][0-9]")
@@ -36,18 +37,32 @@ _FILTER_WORDS: Final = re.compile(
     r"|safety (?:system|filter|setting|polic|reason)|inappropriate content|\bguardrail",
     re.IGNORECASE,
 )
-_STATUS_WORDS: Final = (
-    (400, r"invalid[_ ]request|bad[_ ]?request|invalid_argument|validation|unsupported"),
+_CLEAR_WORDS: Final = (
     (402, r"insufficient[_ ](?:quota|credits?|balance|funds)|payment|billing|credit[_ ]balance"),
     (429, r"rate[_ -]?limit|too[_ -]many[_ -]requests|throttl|resource[_ ]?exhausted|quota"),
     (401, r"authentication|unauthenticated|unauthori[sz]ed|api[_ -]key"),
     (403, r"permission|forbidden|access[_ -]?denied"),
     (404, r"not[_ -]?found|does not exist"),
+)
+_VAGUE_WORDS: Final = (
     (503, r"overload|unavailable|capacity|server[_ -]?error|internal|time(?:d[_ -]?)?[ _-]?out|gateway|upstream"),
     (503, r"temporar|try again|api_error|provider returned error|loading"),
 )
-"""Words of codes and messages, by the status that other servers would send with them."""
-_STATUS_PATTERNS: Final = tuple((status, re.compile(words, re.IGNORECASE)) for status, words in _STATUS_WORDS)
+"""Words that a sentence about a wrong request may contain too."""
+_WRONG_REQUEST: Final = ((400, r"invalid[_ ]request|bad[_ ]?request|invalid_argument|validation|unsupported"),)
+"""Words that many servers also use as the type of other errors, beside a code that says more."""
+
+
+def _patterns(*tables: tuple[tuple[int, str], ...]) -> tuple[tuple[int, re.Pattern[str]], ...]:
+    return tuple((status, re.compile(words, re.IGNORECASE)) for table in tables for status, words in table)
+
+
+_IN_CODES: Final = _patterns(_CLEAR_WORDS, _VAGUE_WORDS)
+_IN_ANY_CODE: Final = _patterns(_WRONG_REQUEST)
+_IN_WORDS: Final = _patterns(_CLEAR_WORDS, _WRONG_REQUEST, _VAGUE_WORDS)
+_STATED_STATUS: Final = re.compile(
+    r"(?:\b(?:status|code|https?)[\s:=(/1.]{1,6}|^\s*(?=\d{3}:))([45]\d\d)\b(?!\.\d)", re.IGNORECASE
+)
 _BAD_REQUEST: Final = 400
 _ERROR_STATUSES: Final = range(300, 600)
 
@@ -78,11 +93,15 @@ class ErrorBody:
         """The stated status, or the status that suits the codes, else the sentences; 400 if nothing suits."""
         if self.status is not None:
             return self.status
-        for words in (" ".join(self.codes), self.words):
-            for status, pattern in _STATUS_PATTERNS:
-                if pattern.search(words):
-                    return status
-        return _BAD_REQUEST
+        codes = " ".join(self.codes)
+        stated = next((int(found[1]) for each in self.sentences if (found := _STATED_STATUS.search(each))), None)
+        return (
+            _suiting(codes, _IN_CODES)
+            or stated
+            or _suiting(codes, _IN_ANY_CODE)
+            or _suiting(self.words, _IN_WORDS)
+            or _BAD_REQUEST
+        )
 
     @property
     def names_a_filter(self) -> bool:
@@ -93,6 +112,10 @@ class ErrorBody:
     def mentions_a_filter(self) -> bool:
         """True if a code or a sentence is about a content filter."""
         return self.names_a_filter or any(_FILTER_WORDS.search(sentence) for sentence in self.sentences)
+
+
+def _suiting(words: str, patterns: tuple[tuple[int, re.Pattern[str]], ...]) -> int | None:
+    return next((status for status, pattern in patterns if pattern.search(words)), None)
 
 
 def read_error(content: bytes) -> ErrorBody:
@@ -112,19 +135,32 @@ def parsed_json(content: bytes | str) -> Any:
         return None
 
 
-def error_in_answer(answer: Mapping[str, Any]) -> ErrorBody | None:
-    """Return the error in a reply whose status reports success, or None if the reply has an answer or no error."""
-    choices = answer.get("choices")
+def error_in_success(parsed: Any) -> ErrorBody | None:
+    """Return the error in a body whose status reports success, or None if the body has an answer or no error."""
+    if isinstance(parsed, list):  # no API answers with a list, but Google's servers send errors in one
+        found = (error_in_success(each) for each in parsed[:_MAX_LISTED] if isinstance(each, dict))
+        return next((error for error in found if error is not None), None)
+    return _error_in(parsed) if isinstance(parsed, dict) else None
+
+
+def _error_in(parsed: Mapping[str, Any]) -> ErrorBody | None:
+    choices = parsed.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     if isinstance(first, dict) and first.get("error"):
         return _collected(first["error"])
-    if isinstance(first, dict) and _has_text(first):
+    answered = parsed.get("content") or (parsed.get("output") and parsed.get("status") != "failed")
+    if answered or (isinstance(first, dict) and _has_text(first)):
         return None
-    if answer.get("content") or (answer.get("output") and answer.get("status") != "failed"):
-        return None
-    if answer.get("error") or answer.get("errors"):
-        return _collected({name: answer.get(name) for name in ("error", "errors", "code", "status", "message")})
-    return None
+    if parsed.get("error") or parsed.get("errors"):
+        return _collected({name: parsed.get(name) for name in ("error", "errors", "code", "status", "message")})
+    bare = _says_something(parsed) and not any(parsed.get(name) for name in _ANSWERS)
+    return _collected(parsed) if bare else None
+
+
+def _says_something(parsed: Mapping[str, Any]) -> bool:
+    """Check for words outside of a field for errors. The message of Ollama's own API is an object, and an answer."""
+    message = parsed.get("message", parsed.get("Message"))
+    return bool(parsed.get("detail") or (isinstance(message, str) and message.strip()))
 
 
 def _has_text(choice: Mapping[str, Any]) -> bool:

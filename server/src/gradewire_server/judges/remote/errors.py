@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from gradewire_server.domain.items import Failure, Status, quoted
-from gradewire_server.judges.remote.error_bodies import READ_CHARACTERS, error_in_answer, parsed_json, read_error
+from gradewire_server.judges.remote.error_bodies import READ_CHARACTERS, error_in_success, parsed_json, read_error
 
 ADDRESS_SETTING: Final = "judge_url (--judge-url)"
 MODEL_SETTING: Final = "judge_remote_model (--judge-remote-model)"
@@ -31,8 +31,13 @@ _TOO_LARGE: Final = 413
 _TOO_MANY: Final = 429
 _SERVER_FAILED: Final = 500
 _LONGEST_WAIT_S: Final = 3600.0
-_HAS_ERROR: Final = re.compile(rb'"errors?"\s*:\s*(?!null\b)')
-"""An error in a reply. In a text, the quotation marks would have backslashes."""
+_HAS_ERROR: Final = re.compile(rb'"errors?"\s*+:\s*+(?!null\b)')
+"""An error in a reply. In a text, the quotation marks would have backslashes.
+
+Possessive quantifiers read white space once, however much a server sends.
+"""
+_HAS_ANSWER: Final = re.compile(rb'"(?:choices|output|content|answers)"\s*+:\s*+(?:\[\s*+[^\]\s]|\{\s*+[^}\s])')
+"""The beginning of an answer in a reply. Only a reply without one is parsed in search of other words of an error."""
 
 _SHOWN_CHARACTERS: Final = 200
 _TAGS: Final = re.compile(r"<(script|style)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>", re.DOTALL | re.IGNORECASE)
@@ -42,6 +47,12 @@ _SPENT: Final = re.compile(
     re.IGNORECASE,
 )
 """Words for a spent account. Words such as "quota exceeded" may also be about the current minute."""
+_WRONG_KEY: Final = re.compile(
+    r"api_key_(?:invalid|expired)|(?:invalid|incorrect|expired)[_ ]api[_ ]key"
+    r"|api key (?:is )?(?:not valid|invalid|expired)",
+    re.IGNORECASE,
+)
+"""Words for a refused key beside status 400, which Gemini sends."""
 _TOO_LONG_WORDS: Final = (
     "context_length_exceeded",
     "maximum context length",
@@ -225,10 +236,9 @@ def unwrapped(reply: Reply) -> Reply:
 
     Gateways that have begun to answer, such as OpenRouter, can no longer change the HTTP status.
     """
-    if not reply.ok or _HAS_ERROR.search(reply.content) is None:
+    if not reply.ok or (_HAS_ERROR.search(reply.content) is None and _HAS_ANSWER.search(reply.content) is not None):
         return reply
-    answer = parsed_json(reply.content)
-    error = error_in_answer(answer) if isinstance(answer, dict) else None
+    error = error_in_success(parsed_json(reply.content))
     return reply if error is None else replace(reply, status=error.likely_status)
 
 
@@ -302,7 +312,7 @@ def _remedy(reply: Reply, words: str, model: str, wanted: str) -> str:
     status, server = reply.status, server_at(reply.address)
     if status == _UNPAID or (status in _MAY_SAY_UNPAID and _SPENT.search(words)):
         return f"the quota for {server} is used up (status {status}). Raise it or pay there, or use another judge"
-    if status in _UNAUTHORIZED:
+    if status in _UNAUTHORIZED or (status in BAD_REQUEST and _WRONG_KEY.search(words)):
         return f"{server} requires a key, or refuses this key (status {status}). Check {KEY_SETTING}"
     if status in NOT_FOUND:
         return (

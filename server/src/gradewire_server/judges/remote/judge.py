@@ -111,15 +111,16 @@ class RemoteJudge(Judge):
     @property
     @override
     def status(self) -> ModelStatus:
-        # If the server lacks a feature, verdicts are derived differently, so report a different precision.
-        lacks, said = self._server.lacks, self._server.sees_images
+        lacks, uses, said = self._server.lacks, self._server.uses, self._server.sees_images
         sees = {"yes": said is not False, "auto": said is True, "no": False}[self._config.sees_images]
         status = self._status if sees == self._status.sees_images else replace(self._status, sees_images=sees)
+        # Another way of asking gives other verdicts, so report another precision.
+        asked = f"{status.precision} with {uses}" if uses else status.precision
         if not lacks:
-            return status
+            return replace(status, precision=asked) if uses else status
         return replace(
             status,
-            precision=f"{self._status.precision} without {lacks}",
+            precision=f"{asked} without {lacks}",
             remarks=(*status.remarks, f"The judge's server lacks features that similar servers have: {lacks}."),
         )
 
@@ -141,7 +142,7 @@ class RemoteJudge(Judge):
 
     @override
     def trouble(self) -> str:
-        return self._availability.trouble
+        return self._availability.trouble or self._server.trouble
 
     @override
     async def close(self) -> None:

@@ -10,11 +10,12 @@ from gradewire_server.judges.remote.openai_dialect import ServerKind
 _MAX_LISTED_MODELS: Final = 5
 
 
-def kind_of(reply: Reply) -> ServerKind:
-    """Return a server's type according to its list of models."""
-    owners = {str(each.get("owned_by", "")) for each in _entries(reply, "data")}
+def kind_of(reply: Reply) -> ServerKind | None:
+    """Return a server's type according to its list of models, or None if the reply lists no model."""
+    entries = _entries(reply, "data")
+    owners = {str(each.get("owned_by", "")) for each in entries}
     known = (kind for kind in (ServerKind.LLAMA_CPP, ServerKind.VLLM) if kind.value in owners)
-    return next(known, ServerKind.OTHER)
+    return next(known, ServerKind.OTHER if any("id" in each for each in entries) else None)
 
 
 def missing_model(reply: Reply, model: str) -> RemoteError | None:

@@ -21,6 +21,7 @@ from gradewire_server.judges.remote.dialect_learner import (
 )
 from gradewire_server.judges.remote.endpoints import CHAT, RESPONSES, Api, endpoint_of
 from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, Reply
+from gradewire_server.judges.remote.filter_watch import FilterWatch
 from gradewire_server.judges.remote.http_client import HttpClient, checked, json_bytes
 from gradewire_server.judges.remote.judge import RemoteBackend
 from gradewire_server.judges.remote.model_list import kind_of, missing_model, sees_images
@@ -33,6 +34,10 @@ _log = logging.getLogger(__name__)
 _MODELS: Final = "models"
 _UNAUTHORIZED: Final = 401
 _MOST_LESSONS: Final = 6
+_MAY_BE_ONE_ITEM: Final = frozenset({403, 404})
+"""Statuses with which some gateways refuse single texts."""
+_SPARED_FOR_S: Final = 5.0
+"""Seconds without another test question after one that was accepted though the server had refused an item."""
 _LARGE_BYTES: Final = 128 << 10
 """A request with images of this total size or more is written on a thread. Writing 12 MB takes 0.1 s."""
 _PICTURE_REFUSALS: Final = errors.BAD_REQUEST | {404, 415, 500}
@@ -53,15 +58,27 @@ class OpenAIServer(Server):
         self.sees_images = None
         full = self._full(ServerKind.OTHER)
         self._learner = DialectLearner(model, full, self._send, api)
+        self._filters = FilterWatch(model, self._learner)
+        self._spared_s = float("-inf")
 
     @property
     @override
     def lacks(self) -> str:
         return self._learner.lacks
 
+    @property
+    @override
+    def uses(self) -> str:
+        return self._learner.uses
+
+    @property
+    @override
+    def trouble(self) -> str:
+        return self._filters.trouble
+
     @override
     async def find_out(self) -> None:
-        kind, doubt = await self._kind()
+        kind, doubt = await self._kind(ServerKind.OTHER)
         self._learner.begin(self._full(kind))
         _log.info("judge %s: its server has the type %s", self._model, kind.value)
         await self._settle_doubt(doubt)
@@ -70,23 +87,33 @@ class OpenAIServer(Server):
     async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
         (question,) = questions
         await self._learner.look_again()
+        try:
+            answer = await self._answer(question)
+        except RemoteError as error:
+            if error.kind is RemoteFault.FILTERED:
+                await self._filters.refused()
+            raise
+        self._filters.answered()
+        return [answer]
+
+    async def _answer(self, question: Question) -> Answer:
         for _ in range(_MOST_LESSONS):
             dialect = self._learner.dialect
             reply = await self._send(question, dialect)
             error = errors.error_of(reply, self._model, self._api.wanted) or errors.no_json(reply)
             if error is not None and errors.says_out_of_tokens(reply):
-                return [self._learner.uncounted.moved_into(OUT_OF_TOKENS)]
+                return OUT_OF_TOKENS
             if error is None:
                 answer = await self._whole_answer(question, dialect, reply)
                 if answer is not None:
-                    return [self._learner.uncounted.moved_into(answer)]
+                    return self._learner.uncounted.moved_into(answer)
             elif not await self._teaches(reply, error, dialect):
                 raise self._picture_refusal(question, reply) or await self._confirmed(error, reply, dialect)
         raise errors.unreadable("a different refusal to each request")
 
     @override
     async def probe(self) -> None:
-        kind, doubt = await self._kind()
+        kind, doubt = await self._kind(self._learner.kind)
         self._learner.doubt(self._full(kind))
         await self._settle_doubt(doubt)
 
@@ -105,19 +132,31 @@ class OpenAIServer(Server):
         """Return the error for a refused question: the server's if it refuses the test question too, else its own."""
         if error.kind not in MAY_BE_GENERAL:
             return error
-        # Single items meet other refusals more often: do not ask about each of them.
-        since_s = self._learner.now_s() - (0 if error.kind is RemoteFault.REFUSED else CONFIRMED_FOR_S)
+        since_s = self._trusted_since_s(error, reply)
         try:
             general = await self._learner.refusal(dialect, since_s)
         except RemoteError as unknown:
             _log.debug("judge %s: cannot test its server (%s)", self._model, unknown.kind.value)
-            return error
+            if error.kind is not RemoteFault.REFUSED:
+                return error
+            # Nothing is known about other items, so this refusal must not stop them.
+            return unknown if unknown.failure.status is Status.UNAVAILABLE else errors.rejected(reply.status)
         if general is not None:
             return self._client.with_words(*general)
+        if error.kind is RemoteFault.REFUSED:
+            self._spared_s = since_s
         if error.kind is RemoteFault.UNREADABLE:
             return error
         # The server takes the key and knows the model. Some gateways refuse single texts with 403 or 404.
         return errors.filtered() if errors.mentions_a_filter(reply) else errors.rejected(reply.status)
+
+    def _trusted_since_s(self, error: RemoteError, reply: Reply) -> float:
+        """Return the time since when an accepted test question counts, so that not each refusal costs a new one."""
+        now_s = self._learner.now_s()
+        if error.kind is not RemoteFault.REFUSED:  # single items meet these more often
+            return now_s - CONFIRMED_FOR_S
+        spared = reply.status in _MAY_BE_ONE_ITEM and now_s - self._spared_s < _SPARED_FOR_S
+        return self._spared_s if spared else now_s
 
     async def _whole_answer(self, question: Question, dialect: Dialect, reply: Reply) -> Answer | None:
         """Return an answer, or None if the question must be sent again because log probabilities are missing.
@@ -152,8 +191,10 @@ class OpenAIServer(Server):
     def _full(self, kind: ServerKind) -> Dialect:
         return self._api.dialect(kind, self._prefill, self._reasoning_tokens)
 
-    async def _kind(self) -> tuple[ServerKind, RemoteError | None]:
+    async def _kind(self, known: ServerKind) -> tuple[ServerKind, RemoteError | None]:
         """Return the server's type and, if its list of models speaks against the judge, the error for that.
+
+        The type is `known` if the server does not show its list now.
 
         Raises:
             RemoteError: The server is down or refuses the key.
@@ -163,17 +204,17 @@ class OpenAIServer(Server):
         except RemoteError as unread:
             if unread.kind is not RemoteFault.UNREADABLE:
                 raise
-            return ServerKind.OTHER, unread  # the lists of some gateways are longer than the limit of a reply
+            return known, unread  # the lists of some gateways are longer than the limit of a reply
         if reply.status in errors.NOT_FOUND:  # servers need not list models
-            return ServerKind.OTHER, None
+            return known, None
         error = errors.error_of(reply, self._model, self._api.wanted)
         if error is None:
             self.sees_images = sees_images(reply, self._model)
-            return kind_of(reply), missing_model(reply, self._model)
+            return kind_of(reply) or known, missing_model(reply, self._model)
         error = self._client.with_words(error, reply)
         if error.kind not in MAY_BE_GENERAL or reply.status == _UNAUTHORIZED:
             raise error
-        return ServerKind.OTHER, error  # the key may be allowed to ask, but not to list
+        return known, error  # the key may be allowed to ask, but not to list
 
     async def _settle_doubt(self, doubt: RemoteError | None) -> None:
         """Ask the test question if the list of models speaks against the judge; raise this error if it is refused."""

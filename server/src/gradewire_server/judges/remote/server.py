@@ -96,6 +96,16 @@ class Server(Protocol):
         """The names of missing features that change answers, or "" if no such feature is missing."""
         return ""
 
+    @property
+    def uses(self) -> str:
+        """The names of features that change answers and that only some servers have, or "" if there are none."""
+        return ""
+
+    @property
+    def trouble(self) -> str:
+        """The reason why the server is of no use although it answers, or ""."""
+        return ""
+
     async def find_out(self) -> None:
         """Find out the server's features; raise RemoteError if the server is unusable. Call this method first."""
 
