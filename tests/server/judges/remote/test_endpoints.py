@@ -72,10 +72,32 @@ def test_the_key_stands_where_the_provider_looks_for_it(url: str, key: str, head
     assert endpoint_of(url).headers(key) == headers
 
 
-@pytest.mark.parametrize("query", ["key=1", "api_key=1", "subscription-key=1", "sig=1", "code=1", "a=1#b", "Token"])
-def test_a_key_or_a_fragment_in_the_address_is_refused_at_start(query: str) -> None:
-    with pytest.raises(ValueError, match="judge_url"):
-        OpenAIJudges(RemoteJudgeConfig(f"https://host/v1?{query}", "m"), Counted())
+NO_QUERIES = [
+    *(
+        "key=hidden",
+        "api_key=hidden",
+        "subscription-key=hidden",
+        "sig=hidden",
+        "code=hidden",
+        "Token",
+        "api-version=1#hidden",
+    ),
+    *("pwd=hidden", "credential=hidden", "jwt=hidden", "x-amz-signature=hidden", "hidden", "=hidden", "k%65y=hidden"),
+    *("api-version=1&pwd=hidden", "api-version=1;pwd=hidden", "api-version&hidden", "unknown-name=hidden"),
+]
+
+
+@pytest.mark.parametrize("query", NO_QUERIES)
+@pytest.mark.parametrize("path", ["/v1", "/v1/responses", "/v1/messages"])
+def test_a_query_that_may_hold_a_key_is_refused_at_start_and_not_repeated(path: str, query: str) -> None:
+    with pytest.raises(ValueError, match=r"judge_url.* api-version.* Set a key with judge_token") as caught:
+        OpenAIJudges(RemoteJudgeConfig(f"https://host{path}?{query}", "m"), Counted())
+    assert "hidden" not in str(caught.value)
+
+
+@pytest.mark.parametrize("query", ["api-version=2024-10-21", "API-Version=1&region=eu", "beta=true", ""])
+def test_a_query_of_known_names_is_sent(query: str) -> None:
+    assert endpoint_of(f"https://host/v1?{query}").query == query
 
 
 def test_a_begun_answer_needs_an_api_that_continues_it() -> None:

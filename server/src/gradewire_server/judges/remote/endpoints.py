@@ -18,7 +18,8 @@ _AZURE: Final = re.compile(r".+\.(?:openai|cognitiveservices|services\.ai)\.azur
 """Hosts of Azure that take a key in a header of its own. Others, such as models.ai.azure.com, take a bearer token."""
 _AZURE_QUERY: Final = "api-version"
 _ENTRA_TOKEN: Final = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")
-_SECRET: Final = re.compile(r"key|token|secret|sig|passw|auth|\bcode\b", re.IGNORECASE)
+_KNOWN_NAMES: Final = frozenset({_AZURE_QUERY, "api_version", "version", "beta", "region", "location", "project"})
+"""Names in a query that hold no key. Messages and manifests show the address with its query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +79,16 @@ def endpoint_of(url: str) -> Endpoint:
     """Return the API at an address. The address may end with the API's path; else the host decides.
 
     Raises:
-        ValueError: The query contains a fragment or what may be a key, which must not stand in an address.
+        ValueError: The query contains a fragment or an unknown name, which may be a key's.
     """
     address, _, query = url.partition("?")
     address = address.rstrip("/")
-    if "#" in query or any(map(_SECRET.search, _names(query))):
+    # Some servers split a query at semicolons too.
+    if {"#", ";"} & set(query) or not _KNOWN_NAMES.issuperset(_names(query)):
         raise ValueError(
-            f"{ADDRESS_SETTING} must be a base address such as https://host/v1, without fragment, and without "
-            f"a key in its query. Set a key with {KEY_SETTING}"
+            f"{ADDRESS_SETTING} must be a base address such as https://host/v1, without fragment. Its query may only "
+            f"contain {', '.join(sorted(_KNOWN_NAMES))}, because a key must not stand in an address. Set a key with "
+            f"{KEY_SETTING}"
         )
     for api in (CHAT, RESPONSES, MESSAGES):
         base = address.removesuffix(f"/{api.path}")
@@ -97,7 +100,7 @@ def endpoint_of(url: str) -> Endpoint:
 
 
 def _names(query: str) -> list[str]:
-    return [name for name, _ in parse_qsl(query, keep_blank_values=True)]
+    return [name.casefold() for name, _ in parse_qsl(query, keep_blank_values=True)]
 
 
 def _is_below(host: str, domain: str) -> bool:
