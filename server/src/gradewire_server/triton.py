@@ -1,6 +1,7 @@
 """A client for NVIDIA Triton's encoders and judges, with Triton's errors and request counts."""
 
 import contextlib
+import struct
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import grpc
 import numpy as np
 from numpy.typing import NDArray
-from tritonclient.grpc import InferInput, InferRequestedOutput
+from tritonclient.grpc import InferInput, InferRequestedOutput, InferResult
 from tritonclient.grpc.aio import InferenceServerClient
 from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 
@@ -229,7 +230,7 @@ class TritonClient:
                 client_timeout=timeout_s,
                 headers=self._headers,
             )
-        answers = {name: reply.as_numpy(name) for name in outputs}
+        answers = {name: _array(reply, name) for name in outputs}
         missing = [name for name, value in answers.items() if value is None]
         if missing:
             raise TritonError(Fault.WRONG_ANSWER, f"Triton's answer lacks the outputs {missing}")
@@ -258,10 +259,18 @@ class TritonClient:
                     if error is not None:
                         raise TritonError(kind_of_words(error.message() or ""), error.message() or "")
                     names = [each.name for each in reply.get_response().outputs]
-                    answers.append({name: reply.as_numpy(name) for name in names})
+                    answers.append({name: _array(reply, name) for name in names})
             finally:
                 replies.cancel()
         return answers
+
+
+def _array(reply: InferResult, name: str) -> Any:
+    """Return an output as an array, or None if it is missing; raise TritonError if its parts do not fit together."""
+    try:
+        return reply.as_numpy(name)
+    except (ValueError, TypeError, struct.error) as error:
+        raise TritonError(Fault.WRONG_ANSWER, f"Triton's output {name} is malformed") from error
 
 
 def _tensors(inputs: Mapping[str, NDArray[Any]]) -> list[InferInput]:

@@ -28,7 +28,7 @@ class FilterWatch:
 
     @property
     def trouble(self) -> str:
-        """What is wrong while the filter refuses everything, otherwise "".
+        """The trouble while the filter refuses everything, otherwise "".
 
         The state lapses, because only further items can tell, and callers may send none while the judge has trouble.
         """
