@@ -3,15 +3,21 @@
 import asyncio
 import contextlib
 import json
+import re
 from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.server.judges.remote import decision_models
+from tests.server.judges.remote.decision_models import decided, is_own
 from tests.server.judges.remote.remote_judges import Counted, choose, generate, opened
 from tests.support.examples import example_count
 from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
+from tests.support.judges.other_api_replies import BAD_DECISIONS, BAD_MESSAGES, BAD_RESPONSES
 from tests.support.judges.provider_replies import BAD_REPLIES, RETRY_INFO, UNAVAILABLE, BadReply
 
 from gradewire_server.domain.items import Failure, Status
@@ -30,28 +36,85 @@ from gradewire_server.settings.judge import RemoteJudgeConfig
 GOOD = completion("Rating: 2", [{"2": -0.1, "1": -3.0, "3": -4.0}])
 
 
-def poisoned(sent: bytes) -> Any:
-    """Answer items with the word "poison" with these bytes, and all others well."""
+RESPONSE_PART = {
+    "type": "output_text",
+    "text": "2",
+    "logprobs": [{"token": "2", "logprob": -0.1, "top_logprobs": [{"token": "2", "logprob": -0.1}]}],
+}
+GOOD_RESPONSE = reply(200, {"status": "completed", "output": [{"type": "message", "content": [RESPONSE_PART]}]})
+GOOD_MESSAGE = reply(200, {"type": "message", "content": [{"type": "text", "text": "2"}], "stop_reason": "end_turn"})
+GOOD_DECISION = decided({"1": 0.02, "2": 0.95, "3": 0.03})
+OWN_DECISION = decided({"true": 0.9, "false": 0.1})
 
-    def answer(heard: Heard) -> bytes:
-        return sent if "poison" in json.dumps(heard.body) else GOOD
 
-    return answer
+@dataclass(frozen=True)
+class Case:
+    """A bad reply in an API, whose server answers all other items well."""
+
+    api: str
+    bad: BadReply
+    good: bytes
+
+    def __str__(self) -> str:
+        return f"{self.api}: {self.bad.name}"
+
+    def __call__(self, heard: Heard) -> bytes:
+        if self.api == "decisions" and is_own(heard):
+            return OWN_DECISION
+        return self.bad.sent if "poison" in json.dumps(heard.body) else self.good
+
+    def opened(self, url: str) -> AbstractAsyncContextManager[RemoteJudge]:
+        if self.api == "decisions":
+            return decision_models.opened(url, attempts=1, questions_per_request=1)
+        return opened(f"{url}/{self.api}", attempts=1)
+
+
+CASES = [
+    Case(api, bad, good)
+    for api, replies, good in (
+        ("chat/completions", BAD_REPLIES, GOOD),
+        ("responses", BAD_RESPONSES, GOOD_RESPONSE),
+        ("messages", BAD_MESSAGES, GOOD_MESSAGE),
+        ("decisions", BAD_DECISIONS, GOOD_DECISION),
+    )
+    for bad in replies
+]
 
 
 def test_the_table_is_long_enough_and_has_no_case_twice() -> None:
-    assert len({bad.name for bad in BAD_REPLIES}) == len(BAD_REPLIES) >= 40
+    assert len(set(map(str, CASES))) == len(CASES)
+    assert len(BAD_REPLIES) >= 40
+    assert min(len(BAD_RESPONSES), len(BAD_MESSAGES), len(BAD_DECISIONS)) >= 18
 
 
-@pytest.mark.parametrize("bad", BAD_REPLIES, ids=lambda bad: bad.name)
-async def test_a_bad_reply_is_one_items_status_and_its_neighbours_are_judged(bad: BadReply) -> None:
+@pytest.mark.parametrize("case", CASES, ids=str)
+async def test_a_bad_reply_is_one_items_status_and_its_neighbours_are_judged(case: Case) -> None:
     predictions = ["poison", *(f"answer {number}" for number in range(4))]
-    async with OddServer(answers=[poisoned(bad.sent)]) as server, opened(server.url, attempts=1) as judge:
+    async with OddServer(answers=[case]) as server, case.opened(server.url) as judge:
         asked = [judge.choose(choose(prediction), deadline_s=None) for prediction in predictions]
         failure, *neighbours = [each.answer for each in await asyncio.gather(*asked)]
     assert isinstance(failure, Failure)
-    assert (failure.status, bad.words in failure.message) == (bad.status, True), failure
+    assert (failure.status, case.bad.words in failure.message) == (case.bad.status, True), failure
     assert all(isinstance(each, Choice) and each.probabilities[1] > 0.9 for each in neighbours)
+
+
+REFUSALS = [bad for bad in BAD_REPLIES if not bad.sent.startswith((b"HTTP/1.1 2", b"HTTP/1.1 404"))]
+
+
+@pytest.mark.parametrize(("api", "good"), [(RESPONSES, GOOD_RESPONSE), (MESSAGES, GOOD_MESSAGE)], ids=["r", "m"])
+async def test_a_refusal_in_chats_shapes_means_the_same_in_other_apis(api: Api, good: bytes) -> None:
+    fine = received(good)
+    assert len(REFUSALS) > 30
+    for bad in REFUSALS:
+        refused = received(bad.sent)
+        if len(refused.content) > 1 << 20:  # which only the real client refuses
+            continue
+        client: Any = Drawn([refused, fine])
+        judge = judge_of(OpenAIServer(client, "m", "auto", api=api))
+        failure = (await judge.answer(choose())).answer
+        assert isinstance(failure, Failure), bad.name
+        assert (failure.status, bad.words in failure.message) == (bad.status, True), (bad.name, failure)
+        await judge.close()
 
 
 @pytest.mark.parametrize("bad", [bad for bad in BAD_REPLIES if bad.status is UNAVAILABLE], ids=lambda bad: bad.name)
@@ -89,6 +152,18 @@ async def test_a_text_with_half_a_surrogate_is_a_text() -> None:
     assert answer.text == "is ? right"
 
 
+def received(sent: bytes) -> Reply:
+    """Return the reply in the bytes of a server of these tests."""
+    head, _, content = sent.partition(b"\r\n\r\n")
+    (wait,) = re.findall(r"retry-after: (.*)", head.decode()) or [""]
+    return Reply(int(head.split()[1]), content, wait, "http://h/v1")
+
+
+def judge_of(server: OpenAIServer | DecisionServer) -> CheckedJudge:
+    config = RemoteJudgeConfig("http://h/v1", "m", attempts=1)
+    return CheckedJudge(RemoteJudge(ModelStatus("m", "", "loaded", precision="remote"), server, config, Counted()))
+
+
 class Drawn:
     """A client without a network, which answers every request with the next of these replies."""
 
@@ -99,7 +174,7 @@ class Drawn:
     async def send(self, _: str, body: bytes | None = None) -> Reply:
         del body
         self._sent += 1
-        return self._replies[self._sent % len(self._replies)]
+        return self._replies[(self._sent - 1) % len(self._replies)]
 
     def note_refusal(self, *_: object) -> None:
         """Log nothing."""
@@ -107,12 +182,16 @@ class Drawn:
     def with_words(self, error: RemoteError, _: Reply) -> RemoteError:
         return error
 
+    async def close(self) -> None:
+        """Close nothing."""
+
 
 NAMES = st.sampled_from(
     [
         *("choices", "message", "content", "text", "logprobs", "top_logprobs", "token", "logprob", "finish_reason"),
         *("usage", "prompt_tokens", "error", "code", "status", "type", "detail", "loc", "msg", "metadata", "raw"),
         *("output", "output_text", "incomplete_details", "reason", "stop_reason", "refusal", "input_tokens", "param"),
+        *("data", "models", "id", "name", "owned_by", "capabilities", "vision", "architecture", "input_modalities"),
     ]
 )
 LEAVES = (
@@ -174,22 +253,24 @@ def bodies(shape: st.SearchStrategy[Any]) -> st.SearchStrategy[bytes]:
 REPLIES = {
     api: st.builds(Reply, STATUSES, bodies(shape), WAITS, st.just("http://h/v1")) for api, shape in SHAPES.items()
 }
-CASES = st.sampled_from(list(REPLIES)).flatmap(
+DRAWN = st.sampled_from(list(REPLIES)).flatmap(
     lambda api: st.tuples(st.just(api), st.lists(REPLIES[api], min_size=1, max_size=3))
 )
 
 
-@given(CASES)
+@given(DRAWN)
 @settings(max_examples=example_count(800))
 def test_no_reply_ends_as_a_defect(case: tuple[Api, list[Reply]]) -> None:
     api, replies = case
 
     async def judged() -> None:
-        config = RemoteJudgeConfig("http://h/v1", "m", attempts=1)
         for need in (choose(), generate()):
             client: Any = Drawn(replies)
             server = OpenAIServer(client, "m", "auto", api=api)
-            judge = CheckedJudge(RemoteJudge(ModelStatus("m", "", "loaded"), server, config, Counted()))
+            with contextlib.suppress(RemoteError):
+                await server.find_out()
+            judge = judge_of(server)
+            assert judge.status.precision
             answer = (await judge.answer(need)).answer
             assert isinstance(answer, (Choice, Generated, Failure))
             if isinstance(answer, Failure):
@@ -216,8 +297,9 @@ def test_no_reply_of_a_decision_server_ends_as_a_defect(replies: list[Reply]) ->
         client: Any = Drawn(replies)
         for form in FORMS:
             server = DecisionServer(client, "m", (form,))
-            config = RemoteJudgeConfig("http://h/v1", "m", attempts=1)
-            judge = CheckedJudge(RemoteJudge(ModelStatus("m", "", "loaded"), server, config, Counted()))
+            with contextlib.suppress(RemoteError):
+                await server.find_out()
+            judge = judge_of(server)
             answer = (await judge.answer(choose())).answer
             assert isinstance(answer, (Choice, Failure))
             assert not isinstance(answer, Failure) or answer.status is not Status.INTERNAL
@@ -258,7 +340,7 @@ HEADERS = st.lists(
 @given(
     head=st.sampled_from([b"HTTP/1.1 200 OK", b"HTTP/1.1 429 X", b"HTTP/9 1 X", b"\x00"]),
     headers=HEADERS,
-    body=bodies(SHAPES[CHAT]),
+    body=st.one_of(*map(bodies, SHAPES.values())),
 )
 @settings(max_examples=example_count(40), deadline=None)
 def test_any_bytes_on_the_wire_are_a_reply_or_an_error(head: bytes, headers: list[bytes], body: bytes) -> None:
