@@ -20,18 +20,6 @@ from gradewire_server.settings.judge import RemoteJudgeConfig
 GOOD = completion("Rating: 2", [{"2": -0.1, "1": -3.0, "3": -4.0}], prompt_tokens=100, completion_tokens=3)
 
 
-GEMINIS_KEY = [
-    {
-        "error": {
-            "code": 400,
-            "message": "Give another one.",
-            "status": "INVALID_ARGUMENT",
-            "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}],
-        }
-    }
-]
-
-
 async def failure_of(answers: list[bytes], observer: Counted | None = None, **settings: object) -> Failure:
     async with OddServer(answers=[*answers]) as server, opened(server.url, observer, **settings) as judge:
         answer = (await judge.choose(choose(), deadline_s=time.monotonic() + 5)).answer
@@ -138,8 +126,6 @@ async def test_one_bad_request_among_good_ones_does_not_stop_the_others() -> Non
         (reply(307, b"", location="https://elsewhere.example/v1"), Status.MODEL_UNAVAILABLE, "judge_url"),
         (reply(400, {"error": "no"}), Status.MODEL_UNAVAILABLE, "rejects every request (status 400)"),
         (reply(402, {}), Status.MODEL_UNAVAILABLE, "Raise it or pay there"),
-        (reply(400, GEMINIS_KEY), Status.MODEL_UNAVAILABLE, "refuses this key (status 400). Check judge_token"),
-        (reply(400, {"error": "API key not valid."}), Status.MODEL_UNAVAILABLE, "judge_token"),
         (reply(429, {"error": {"code": "insufficient_quota"}}), Status.MODEL_UNAVAILABLE, "is used up"),
         (reply(429, {"error": "Insufficient Balance"}), Status.MODEL_UNAVAILABLE, "is used up"),
         (reply(200, b"<html>"), Status.MODEL_UNAVAILABLE, "answers with a web page. Check judge_url"),

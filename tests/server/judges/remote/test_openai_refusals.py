@@ -132,3 +132,40 @@ async def test_a_refusal_of_all_is_asked_about_once() -> None:
         failures = [(await call).answer for call in calls]
     assert all(isinstance(each, Failure) and "'unknown user'" in each.message for each in failures)
     assert len(server.heard) == 7
+
+
+def geminis(**error: object) -> bytes:
+    return reply(400, [{"error": {"code": 400, "status": "INVALID_ARGUMENT", **error}}])
+
+
+KEY_INFO = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        geminis(message="Give another one.", details=[KEY_INFO]),
+        geminis(message="API key not valid."),
+        geminis(message="The API key expired."),
+        reply(400, {"error": {"code": "invalid_api_key"}}),
+        reply(200, {"error": {"code": "invalid_api_key", "type": "invalid_request_error"}}),
+    ],
+)
+async def test_geminis_refusal_of_a_key_names_the_setting_of_the_key(refusal: bytes) -> None:
+    async with OddServer(answers=[refusal]) as server, opened(server.url) as judge:
+        failure = (await judge.choose(choose(), deadline_s=None)).answer
+    assert isinstance(failure, Failure)
+    assert failure.status is Status.MODEL_UNAVAILABLE
+    assert "refuses this key" in failure.message
+    assert "judge_token" in failure.message
+
+
+async def test_words_about_a_key_in_one_items_refusal_stop_no_other_item() -> None:
+    def answer(heard: Heard) -> bytes:
+        return geminis(message="API key not valid") if "poison" in json.dumps(heard.body) else GOOD
+
+    async with OddServer(answers=[answer]) as server, opened(server.url) as judge:
+        failure = (await judge.choose(choose("poison"), deadline_s=None)).answer
+        assert isinstance(failure, Failure)
+        assert failure.status is Status.UNPARSABLE
+        assert isinstance((await judge.choose(choose(), deadline_s=None)).answer, Choice)
