@@ -91,6 +91,7 @@ def test_an_error_in_a_success_has_the_status_that_it_states_or_that_suits_its_w
         {"choices": [{"message": {"content": "2"}}], "message": "slow down", "code": 429},
         {"output": [{"type": "message"}], "detail": "slow down", "code": 429},
         {"answers": {"verdict": {}}, "detail": "cached", "code": 429},
+        {"answers": {"verdict": {}}, "detail": "cached", "error": ""},
         {"message": {"role": "assistant", "content": "2"}, "done": True},
         {"message": " ", "detail": None, "code": 429},
         [{"choices": [{"message": {"content": "2"}}]}],
