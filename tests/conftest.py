@@ -11,6 +11,7 @@ import hypothesis
 import pytest
 from tests.support.examples import USUAL
 from tests.support.figures import figure, pytest_addoption, pytest_terminal_summary  # noqa: F401 - hooks, a fixture
+from tests.support.models.kept_graphs import keep_graphs
 from tests.support.processes import (  # noqa: F401 - hooks
     hear_ctrl_c,
     pytest_runtest_call,
@@ -60,6 +61,13 @@ def pytest_collection() -> Generator[None, Any, Any]:
     finally:
         gc.enable()
         gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _kept_graphs() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        keep_graphs(patch)
+        yield
 
 
 @pytest.fixture(scope="session")

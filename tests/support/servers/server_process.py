@@ -13,15 +13,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+# While a program is imported there is no garbage to look for.
 _PROGRAM = """
-import sys
+import gc, sys
+gc.disable()
 from gradewire_server.settings.server import Settings
 settings = Settings.load()
 if settings.processes.count > 1:
     from gradewire_server.processes.supervisor import run
-    sys.exit(run(settings, {}))
-from gradewire_server.app import run
-sys.exit(run(settings))
+    arguments = (settings, {})
+else:
+    from gradewire_server.app import run
+    arguments = (settings,)
+gc.enable()
+sys.exit(run(*arguments))
 """
 _START_S = 60.0
 

@@ -1,7 +1,9 @@
 """The code inside a supervised process: start message, heartbeats, metrics and exit code."""
 
 import asyncio
+import atexit
 import ctypes
+import gc
 import json
 import logging
 import os
@@ -149,6 +151,8 @@ class StartMessage:
 def run_to_exit(serve: Callable[[FloodFilter], Coroutine[Any, Any, None]], log_level: str) -> int:
     """Set up the log, serve, and return the exit code, which is 1 after an error."""
     flood = configure_log(log_level)
+    # At its end, Python would look for garbage among all imported objects, which takes a quarter of a second.
+    atexit.register(gc.freeze)
     # Creation times of counters would double the number of scraped lines.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}

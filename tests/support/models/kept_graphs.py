@@ -1,0 +1,68 @@
+"""Encoders that were loaded once in a test process stay loaded: engines of later tests take what earlier ones opened.
+
+Sessions and tokenizers do not change, and serve several engines at a time. Hundreds of tests open an engine of their
+own on the same default encoder; loading it again takes a quarter of a second of a core each time.
+"""
+
+import threading
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import pytest
+
+from gradewire_models.repository import digest
+from gradewire_models.repository.built import BuiltModel
+from gradewire_server.encoders import local
+
+_KEPT_AT_MOST: Final = 8
+"""The default encoder's and its grader's sessions, each for one thread and for all, their tokenizers, and two more."""
+
+_T = TypeVar("_T")
+_File = tuple[int, int, int, int]
+
+
+def _identity(path: Path) -> _File:
+    """What differs once a path leads to another file or the file has other bytes."""
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+class _Kept:
+    """What was opened, by its key; what was not used for longest goes first."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Hashable, Any] = {}
+        self._opening = threading.Lock()
+
+    def get(self, key: Hashable, open_: Callable[[], _T]) -> _T:
+        with self._opening:
+            found = self._kept.pop(key) if key in self._kept else open_()
+            self._kept[key] = found
+            for oldest in list(self._kept)[:-_KEPT_AT_MOST]:
+                del self._kept[oldest]
+            return found
+
+
+def keep_graphs(patch: pytest.MonkeyPatch) -> None:
+    """Has this process keep sessions, tokenizers and the digests of files, until `patch` is undone."""
+    kept = _Kept()
+    digests: dict[_File, str] = {}
+    open_session, open_tokenizer, sha256 = local._open, local.open_tokenizer, digest.file_sha256
+
+    def session(model: BuiltModel, *, threads: int) -> Any:
+        return kept.get((_identity(model.onnx_path), threads), lambda: open_session(model, threads=threads))
+
+    def tokenizer(model: BuiltModel) -> Any:
+        key = _identity(model.tokenizer_path), model.kind, model.max_tokens, model.prefix
+        return kept.get(key, lambda: open_tokenizer(model))
+
+    def file_sha256(path: Path) -> str:
+        key = _identity(path)
+        if key not in digests:
+            digests[key] = sha256(path)
+        return digests[key]
+
+    patch.setattr(local, "_open", session)
+    patch.setattr(local, "open_tokenizer", tokenizer)
+    patch.setattr(digest, "file_sha256", file_sha256)
