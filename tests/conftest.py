@@ -9,6 +9,8 @@ from typing import Any
 
 import hypothesis
 import pytest
+from playwright.sync_api import Browser, sync_playwright
+from tests.support.debian.chromium import headless_chromium
 from tests.support.examples import USUAL
 from tests.support.figures import figure, pytest_addoption, pytest_terminal_summary  # noqa: F401 - hooks, a fixture
 from tests.support.models.kept_graphs import keep_graphs
@@ -79,6 +81,19 @@ def minilm(tmp_path_factory: pytest.TempPathFactory) -> Path:
         built = load_built(default_repository(), name).directory
         (repository / built.name).symlink_to(built, target_is_directory=True)
     return repository
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A headless Chromium; each module starts one, for its event loop would be in the way of asynchronous tests."""
+    chromium = headless_chromium()
+    with sync_playwright() as playwright:
+        # No sandbox: containers run tests as root, and the pages are our own.
+        browser = playwright.chromium.launch(
+            executable_path=chromium.program, env=dict(chromium.environment), args=["--no-sandbox"]
+        )
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """The table of installations, and how it is measured with a real pip that installs a package without an index."""
 
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -55,16 +56,22 @@ def write_wheel(folder: Path, name: str, *needs: str) -> Path:
     return path
 
 
-@pytest.fixture
-def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
-    """One with the pip that Python brings, which asks no index."""
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    constraints = tmp_path / "constraints.txt"
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("environment")
+
+
+@pytest.fixture(scope="module")
+def environment(folder: Path) -> Iterator[Environment]:
+    """One with the pip that Python brings, which asks no index; each test installs packages of its own."""
+    constraints = folder / "constraints.txt"
     constraints.touch()
-    return Environment(tmp_path / "environment", constraints)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PIP_NO_INDEX", "1")
+        yield Environment(folder, constraints)
 
 
-def test_a_real_pip_is_measured(tmp_path: Path, environment: Environment) -> None:
+def test_a_real_pip_is_measured(tmp_path: Path, environment: Environment, folder: Path) -> None:
     write_wheel(tmp_path, "needed")
     wheel = write_wheel(tmp_path, "ours", "needed")
     measured = environment.measure(f"ours @ {wheel.as_uri()}", tmp_path, extra="some", install=True)
@@ -74,16 +81,17 @@ def test_a_real_pip_is_measured(tmp_path: Path, environment: Environment) -> Non
     assert measured.resolve_s > 0
     assert measured.resolve_cpu_s > 0
     assert measured.install_s is not None
+    assert list(folder.rglob("ours.py"))
 
 
-def test_what_is_only_resolved_is_not_installed(tmp_path: Path, environment: Environment) -> None:
-    wheel = write_wheel(tmp_path, "ours")
-    measured = environment.measure(f"ours @ {wheel.as_uri()}", tmp_path, extra="some", install=False)
+def test_what_is_only_resolved_is_not_installed(tmp_path: Path, environment: Environment, folder: Path) -> None:
+    wheel = write_wheel(tmp_path, "resolved_only")
+    measured = environment.measure(f"resolved_only @ {wheel.as_uri()}", tmp_path, extra="some", install=False)
     assert (measured.packages, measured.install_s, measured.size_mb) == (1, None, None)
-    assert not list((tmp_path / "environment").rglob("ours.py"))
+    assert not list(folder.rglob("resolved_only.py"))
 
 
 def test_an_error_of_pip_is_told(tmp_path: Path, environment: Environment) -> None:
-    wheel = write_wheel(tmp_path, "ours", "not_there")
+    wheel = write_wheel(tmp_path, "failing", "not_there")
     with pytest.raises(InstallationError, match="not_there"):
-        environment.measure(f"ours @ {wheel.as_uri()}", tmp_path, extra="some", install=True)
+        environment.measure(f"failing @ {wheel.as_uri()}", tmp_path, extra="some", install=True)

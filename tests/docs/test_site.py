@@ -10,8 +10,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
-from playwright.sync_api import Browser, Page, sync_playwright
-from tests.support.debian.chromium import headless_chromium
+from playwright.sync_api import Browser, Page
 
 import gradewire
 import gradewire.integrations.evaluation
@@ -134,18 +133,6 @@ def test_the_reference_of_the_client_has_every_public_name(pages: dict[str, Beau
     members = {"gradewire.Client.score", "gradewire.Status.UNAVAILABLE", "gradewire.ScoreWarning.UNCERTAIN"}
     adapters = {"gradewire.rewards.trl.TrlReward", "gradewire.testing.StubTransport"}
     assert members | adapters <= described
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = headless_chromium()
-    with sync_playwright() as playwright:
-        # No sandbox: containers run tests as root, and the site is our own.
-        browser = playwright.chromium.launch(
-            executable_path=chromium.program, env=dict(chromium.environment), args=["--no-sandbox"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

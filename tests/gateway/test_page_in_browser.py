@@ -22,10 +22,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.gateway.page_actions import choose_file, file_of, go_to, score, sign_in
 from tests.gateway.page_keyboard import contrast, press_on, tab_to, type_into, weak_texts
-from tests.support.debian.chromium import headless_chromium
 from tests.support.servers.server_process import ServerProcess
 
 TOKENS = (
@@ -49,18 +48,6 @@ def server(tmp_path_factory: pytest.TempPathFactory, minilm: Path) -> Iterator[S
     }
     with ServerProcess(directory, **settings) as process:
         yield process
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = headless_chromium()
-    with sync_playwright() as playwright:
-        # No sandbox: containers run tests as root, and the page is our own.
-        browser = playwright.chromium.launch(
-            executable_path=chromium.program, env=dict(chromium.environment), args=["--no-sandbox"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,7 @@ from importlib import resources
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Route, sync_playwright
-from tests.support.debian.chromium import headless_chromium
+from playwright.sync_api import Browser, Page, Route
 
 from gradewire._columns import ALIASES, CHOSEN_FIELDS, AmbiguousColumnsError, key_columns, similar_columns
 from gradewire._rows import UnreadableValueError, text_of, texts_of, truth_of
@@ -61,7 +60,7 @@ ASKED: list[list[str]] = []
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
+def page(browser: Browser) -> Iterator[Page]:
     """An empty page beside the modules, which come from their files."""
 
     def answered(route: Route) -> None:
@@ -73,17 +72,11 @@ def page() -> Iterator[Page]:
         else:
             route.fulfill(body="<!doctype html><title>empty</title>", content_type="text/html")
 
-    chromium = headless_chromium()
-    with sync_playwright() as playwright:
-        # No sandbox: containers run tests as root, and the page is our own.
-        browser = playwright.chromium.launch(
-            executable_path=chromium.program, env=dict(chromium.environment), args=["--no-sandbox"]
-        )
-        page = browser.new_page()
-        page.route("**/*", answered)
-        page.goto("http://modules.test/")
-        yield page
-        browser.close()
+    page = browser.new_page()
+    page.route("**/*", answered)
+    page.goto("http://modules.test/")
+    yield page
+    page.close()
 
 
 def called(page: Page, module: str, script: str, given: Any = None) -> Any:

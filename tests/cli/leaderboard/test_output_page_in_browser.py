@@ -6,9 +6,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 from tests.cli.leaderboard.test_output_page import board, page_of
-from tests.cli.pages.test_agreement_in_browser import browser
-
-__all__ = ["browser"]
 
 
 @pytest.fixture

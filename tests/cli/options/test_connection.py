@@ -1,7 +1,5 @@
 """The client that the connection options make."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +8,7 @@ import pytest
 from tests.cli.conftest import Command, write_rows
 
 from gradewire.testing import StubTransport
+from gradewire_cli.group import main
 from gradewire_cli.options import connection
 from gradewire_cli.options.connection import ConnectionOptions
 from gradewire_cli.options.judge import judge_server_of
@@ -124,22 +123,23 @@ def test_a_key_in_place_of_the_variables_name_is_refused_and_not_repeated(
 @pytest.mark.parametrize(
     "url", ["127.0.0.1:8000", "user:hunter2@host", "http://user:hunter2@host/v1", "ftp://host/v1", "http://"]
 )
-def test_an_address_that_is_none_is_refused_in_one_line(url: str, minilm: Path, tmp_path: Path) -> None:
+def test_an_address_that_is_none_is_refused_in_one_line(
+    url: str, minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = write_rows(tmp_path / "a.jsonl", [{"question": "q", "references": ["a"], "prediction": "a"}])
-    command = ["score", file, "--metrics", "judge_verdict", "--judge-url", url, "--judge-remote-model", "m"]
-    done = subprocess.run(
-        [Path(sys.executable).with_name("gradewire"), *map(str, command)],
-        env={**os.environ, "GRADEWIRE_MODEL_REPOSITORY": str(minilm), "GRADEWIRE_DISK_DIRECTORY": str(tmp_path / "d")},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert "--judge-url" in done.stderr
-    assert "must be a base address" in done.stderr
-    assert ("Write http:// or https:// in front" in done.stderr) is ("://" not in url)
-    assert "hunter2" not in done.stderr
+    command = ["score", str(file), "--metrics", "judge_verdict", "--judge-url", url, "--judge-remote-model", "m"]
+    monkeypatch.setattr(sys, "argv", ["gradewire", *command])
+    settings = {"GRPC_VERBOSITY": "NONE", "GRADEWIRE_MODEL_REPOSITORY": minilm, "GRADEWIRE_DISK_DIRECTORY": ""}
+    for name, value in settings.items():
+        monkeypatch.setenv(name, str(value))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    told = capsys.readouterr().err
+    assert (ended.value.code, told.count("\n")) == (2, 1), told
+    assert "--judge-url" in told
+    assert "must be a base address" in told
+    assert ("Write http:// or https:// in front" in told) is ("://" not in url)
+    assert "hunter2" not in told
 
 
 def test_a_key_that_another_machine_does_not_have_is_an_error_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 from tests.cli.pages.pixels import data_uri, png
 from tests.cli.pages.samples import MODELS, random_rows, report_of
-from tests.support.debian.chromium import headless_chromium
 
 from gradewire_cli.pages.agreement import write_report
 
@@ -36,18 +35,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     size = write_report(path, report_of(random_rows(ROWS, metrics=METRICS), resamples=4))
     assert size < 2_000_000
     return path
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = headless_chromium()
-    with sync_playwright() as playwright:
-        # No sandbox: containers run tests as root, and the page is our own.
-        browser = playwright.chromium.launch(
-            executable_path=chromium.program, env=dict(chromium.environment), args=["--no-sandbox"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

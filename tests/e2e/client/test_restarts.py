@@ -1,7 +1,6 @@
 """A training loop, and every other call, outlast a server that is killed and started again."""
 
 import json
-import socket
 import subprocess
 import sys
 import threading
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.servers.server_process import ServerProcess
+from tests.support.servers.server_process import ServerProcess, lasting_port
 
 from gradewire import Client, ScoreReport
 
@@ -32,10 +31,7 @@ def scores(report: ScoreReport) -> list[float | None]:
 @pytest.fixture
 def mortal(tmp_path: Path, minilm: Path) -> Iterator[ServerProcess]:
     """A server that comes back at the same port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    settings = {"port": port, "model_repository": minilm, "judge_backend": "none", "drain_s": 0}
+    settings = {"port": lasting_port(), "model_repository": minilm, "judge_backend": "none", "drain_s": 0}
     with ServerProcess(tmp_path, **settings) as server:
         yield server
 

@@ -136,32 +136,42 @@ def test_the_list_has_the_comparison_apart_from_metrics(client: Client) -> None:
     assert all(parse_metric_line(metric.name) for metric in listed.metrics)
 
 
-def test_verdicts_are_kept_shared_and_without_redis_the_same(
+def test_verdicts_outlive_their_server(tmp_path: Path, settings: dict[str, Any], found: list[Comparison]) -> None:
+    kept = as_dicts(found[:2])
+    assert as_dicts(served(tmp_path, **settings)) == kept
+    restarted = served(tmp_path, **settings)
+    assert as_dicts(restarted) == kept
+    assert (restarted[0].cache_hits.disk, restarted[0].cache_hits.computed) == (2, 0)
+
+
+def test_verdicts_are_shared_in_redis_and_without_it_the_same(
     tmp_path: Path, settings: dict[str, Any], found: list[Comparison]
 ) -> None:
     kept = as_dicts(found[:2])
-    for name in ("valkey", "one", "two", "three"):
+    for name in ("valkey", "one", "two"):
         (tmp_path / name).mkdir()
-    assert as_dicts(compared(tmp_path / "one", **settings)) == kept
-    restarted = compared(tmp_path / "one", **settings)
-    assert as_dicts(restarted) == kept
-    assert (restarted[0].cache_hits.disk, restarted[0].cache_hits.computed) == (2, 0)
     with ValkeyServer(tmp_path / "valkey") as valkey:
         redis = {"redis_url": valkey.url}
-        assert as_dicts(compared(tmp_path / "two", **settings, **redis)) == kept
-        beside = compared(tmp_path / "three", **settings, **redis)
+        assert as_dicts(compared(tmp_path / "one", **settings, **redis)) == kept
+        beside = compared(tmp_path / "two", **settings, **redis)
         assert as_dicts(beside) == kept
         assert (beside[0].cache_hits.redis, beside[0].cache_hits.computed) == (2, 0)
     # Nobody answers at its address any more.
-    alone = compared(tmp_path / "three", **settings, **redis)
+    alone = compared(tmp_path / "two", **settings, **redis)
     assert as_dicts(alone) == kept
     assert alone[0].cache_hits.computed == 2
 
 
-def compared(directory: Path, **settings: Any) -> list[Comparison]:
+def served(directory: Path, **settings: Any) -> list[Comparison]:
     """What a server says that is stopped afterwards, and so has written back what it knows."""
     with ServerProcess(directory, **settings) as process, Client(process.address) as client:
         found = client.compare(PAIRS[:2])
         process.signal(signal.SIGTERM)
         process.wait()
         return found
+
+
+def compared(directory: Path, **settings: Any) -> list[Comparison]:
+    """What an engine of its own in this process says, which is closed afterwards."""
+    with Scorer.embedded(disk_directory=directory / "store", **settings) as scorer:
+        return scorer.compare(PAIRS[:2])

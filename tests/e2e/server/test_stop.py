@@ -1,7 +1,6 @@
 """A real process under load and its end: every accepted request is answered."""
 
 import asyncio
-import contextlib
 import signal
 import socket
 import time
@@ -12,7 +11,7 @@ import grpc
 import pytest
 from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from tests.support.servers.server_process import ServerProcess
+from tests.support.servers.server_process import ServerProcess, lasting_port
 from tests.support.servers.wire import SMILE, item, request, until
 
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
@@ -121,8 +120,7 @@ def test_a_taken_port_is_one_line_and_exit_code_1(tmp_path: Path, minilm: Path) 
 async def test_a_start_waits_for_the_earlier_server_on_its_port(tmp_path: Path, minilm: Path, processes: int) -> None:
     (tmp_path / "next").mkdir()
     settings = {"model_repository": minilm, "processes": processes, "judge_backend": "none", "drain_s": ""}
-    with contextlib.ExitStack() as ports:
-        free = [ports.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for _ in range(3)]
+    free = [lasting_port() for _ in range(3)]
     settings |= dict(zip(("port", "http_port", "http_api_port"), free, strict=True))
     with ServerProcess(tmp_path, **settings) as server:
         following = ServerProcess(tmp_path / "next", **settings)

@@ -1,8 +1,11 @@
 """A real server in a process of its own, on free ports."""
 
+import contextlib
 import json
 import os
+import secrets
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -29,6 +32,20 @@ gc.enable()
 sys.exit(run(*arguments))
 """
 _START_S = 60.0
+
+
+def lasting_port() -> int:
+    """A free port of 127.0.0.1 that nobody gets by chance, so that a server can come back to it.
+
+    While nobody listens at a port for outgoing connections, one may get it: even a client that looks for that server.
+    """
+    lowest, highest = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    candidates = [*range(10_000, lowest), *range(highest + 1, 65_536)] or range(10_000, 65_536)
+    while True:
+        port = secrets.choice(candidates)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class ServerProcess:

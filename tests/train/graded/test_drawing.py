@@ -49,13 +49,19 @@ def test_no_wrong_answer_is_a_reference_and_nothing_more(rows: Rows) -> None:
                 assert normal(row.drawn.prediction) not in map(normal, row.drawn.references), (kind, row)
 
 
+@pytest.fixture(scope="module")
+def fresh() -> Drawer:
+    """One with a lexicon of its own, as a second run has."""
+    return Drawer(Lexicon(WordNet(wordnet_files())), "train")
+
+
 @pytest.mark.parametrize(
     "kinds",
     [("definition", "ledger", "science"), ("converse", "opposite", "members"), ("negated", "worked", "wrapped")],
 )
-def test_one_seed_gives_one_digest_and_the_next_another(kinds: tuple[str, ...], drawers: Mapping[Name, Drawer]) -> None:
-    # The second drawer has its own lexicon, as a second run would.
-    fresh = Drawer(Lexicon(WordNet(wordnet_files())), "train")
+def test_one_seed_gives_one_digest_and_the_next_another(
+    kinds: tuple[str, ...], drawers: Mapping[Name, Drawer], fresh: Drawer
+) -> None:
     first, again, other = (
         lines_digest([row.json() for kind in kinds for row in drawer.rows(kind, 8, seed=seed)])
         for drawer, seed in ((drawers["train"], 1), (fresh, 1), (fresh, 2))
