@@ -33,6 +33,17 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return call
 
 
+def test_its_end_looks_through_no_imported_object() -> None:
+    done = python(
+        "import atexit, gc, sys\n"
+        "from gradewire_cli import main\n"
+        "atexit.register(lambda: print(gc.get_freeze_count() > 10_000))\n"
+        "sys.argv = ['gradewire', '--version']\n"
+        "main()"
+    )
+    assert done.stdout.splitlines()[-1] == "True", done.stderr
+
+
 def test_help_loads_nothing_heavy() -> None:
     done = python(
         "import sys\n"

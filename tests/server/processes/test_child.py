@@ -4,6 +4,8 @@ import asyncio
 import logging
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -53,3 +55,14 @@ def test_an_error_of_the_system_is_an_exit_code(capfd: pytest.CaptureFixture[str
 
     assert run_to_exit(serve, "error") == 1
     assert "the port is taken" in capfd.readouterr().err
+
+
+def test_its_end_looks_through_no_imported_object() -> None:
+    program = (
+        "import asyncio, atexit, gc\n"
+        "from gradewire_server.processes.child import run_to_exit\n"
+        "atexit.register(lambda: print(gc.get_freeze_count() > 10_000))\n"
+        "run_to_exit(lambda flood: asyncio.sleep(0), 'error')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "True\n", done.stderr
