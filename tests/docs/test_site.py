@@ -19,6 +19,7 @@ import gradewire.rewards
 ROOT = Path(__file__).parents[2]
 WIDTHS = (390, 1280)  # in CSS pixels: a phone, a laptop
 TIMEOUT_S = 300
+pytestmark = pytest.mark.timeout(TIMEOUT_S + 60)  # the first test waits for the build
 SWITCHED = re.compile(r"Changed to (auto|dark|light) mode\.")  # the theme's own line, after a click on its button
 # How far the page can be scrolled sideways, and the least contrast of its texts, in each theme at this width.
 LOOKS = """() => {
