@@ -35,6 +35,16 @@ from gradewire.metrics.base import Metric
 from gradewire.metrics.choice import MetricsLike, format_metric_line, parse_metric_line
 from gradewire.metrics.generated import *
 from gradewire.pairs import Comparison, OrderVerdict, Pair, PairLike, PairsLike, Winner
+from gradewire.ranking import (
+    CandidateRows,
+    Candidates,
+    CandidatesLike,
+    RankedAnswer,
+    RankedPair,
+    Ranking,
+    RankingCost,
+    RankingPlan,
+)
 from gradewire.references import EntryFailure, PrepareProgress, PrepareReport, ReferenceEntry, SyntheticGeneration
 from gradewire.results import (
     CacheHits,
@@ -61,6 +71,9 @@ __all__ = [
     "AsyncClient",
     "AsyncScorer",
     "CacheHits",
+    "CandidateRows",
+    "Candidates",
+    "CandidatesLike",
     "Client",
     "ClientClosed",
     "Comparison",
@@ -94,6 +107,11 @@ __all__ = [
     "PrepareReport",
     "Preset",
     "Provenance",
+    "RankedAnswer",
+    "RankedPair",
+    "Ranking",
+    "RankingCost",
+    "RankingPlan",
     "ReferenceEntry",
     "RequestError",
     "ScoreReport",

@@ -20,6 +20,7 @@ from gradewire.metrics import ComparisonLike
 from gradewire.metrics.choice import MetricsLike
 from gradewire.options import CallOptions, CompareOptions, PrepareOptions, ScoreOptions, rows_of
 from gradewire.pairs import Comparison, PairsLike
+from gradewire.ranking import CandidateRows, Ranking, RankingPlan
 from gradewire.references import EntriesLike, PrepareReport, SyntheticGeneration
 from gradewire.results import ItemScores, ModelList, ScoreReport
 from gradewire.transport import Transport
@@ -108,6 +109,20 @@ class Client(ClientBase):
         running = self._background.running()
         reader = IterableReader(source)
         return _iterate(running.loop, reader, running.calls.compare_stream(reader, rows))
+
+    def rank(
+        self,
+        candidates: CandidateRows,
+        by: ComparisonLike = "compare",
+        *,
+        max_pairs: int | None = None,
+        progress: ProgressCallback | None = None,
+        **options: Unpack[CompareOptions],
+    ) -> list[Ranking]:
+        """Have a judge rank several answers to each question; see `AsyncClient.rank`."""
+        plan = RankingPlan.of(candidates, max_pairs)
+        pairs, rows = plan.pairs, PairRows("Client.rank", by, options)
+        return plan.rankings(self._background.run(lambda calls: calls.compare(pairs, rows, progress)))
 
     def prepare(
         self,

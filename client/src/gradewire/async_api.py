@@ -24,6 +24,7 @@ from gradewire.options import (
     rows_of,
 )
 from gradewire.pairs import Comparison, PairLike, PairsLike
+from gradewire.ranking import CandidateRows, Ranking, RankingPlan
 from gradewire.references import EntriesLike, PrepareReport, SyntheticGeneration
 from gradewire.results import ItemScores, ModelList, ScoreReport
 from gradewire.transport import Endpoint, Tls, Transport
@@ -196,6 +197,37 @@ class AsyncClient(ClientBase):
         source = pairs if isinstance(pairs, AsyncIterable) else _turns(rows_of("pairs", pairs))
         rows = PairRows("AsyncClient.compare_stream", by, options)
         return _flatten(self._calls.compare_stream(source, rows))
+
+    async def rank(
+        self,
+        candidates: CandidateRows,
+        by: ComparisonLike = "compare",
+        *,
+        max_pairs: int | None = None,
+        progress: ProgressCallback | None = None,
+        **options: Unpack[CompareOptions],
+    ) -> list[Ranking]:
+        """Have a judge rank several answers to each question, and return rankings in the order of the questions.
+
+        The judge compares the answers in pairs, in both orders. An answer's score is the share of its decided pairs
+        that it won. Ties and pairs without a winner are counted but not scored. For the cost of a call in advance, see
+        `RankingPlan.of(candidates, max_pairs).cost`.
+
+        Args:
+            candidates: `Candidates` objects, mappings with the same keys, or a table with one question per row.
+            by: The same as for `compare`.
+            max_pairs: Maximum number of pairs for each question, at least one less than the answers; None means all
+                pairs. With fewer pairs, each answer meets about the same number of others.
+            progress: A function to call as `progress(finished_pairs, all_pairs)`, as for `compare`.
+            **options: The same as for `compare`.
+
+        Raises:
+            InvalidRequest: An argument is wrong.
+            GradewireError: All requests failed.
+        """
+        plan = RankingPlan.of(candidates, max_pairs)
+        rows = PairRows("AsyncClient.rank", by, options)
+        return plan.rankings(await self._calls.compare(plan.pairs, rows, progress))
 
     async def prepare(
         self,

@@ -152,6 +152,8 @@ class Status(StrEnum):
     JUDGE_CANNOT_SEE = "JUDGE_CANNOT_SEE"
     # The judge's verdicts in the two orders of a pair contradict each other.
     INCONSISTENT = "INCONSISTENT"
+    # All pairs of an answer in a ranking are ties. Only a ranking has this status.
+    TIED = "TIED"
     # The server is newer and sent a status that this client does not know.
     UNKNOWN = "UNKNOWN"
 

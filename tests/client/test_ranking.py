@@ -1,0 +1,207 @@
+"""Answers to one question are ranked over a stub that says who wins each pair."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradewire import (
+    AsyncClient,
+    Candidates,
+    Client,
+    Comparison,
+    InvalidRequest,
+    RankingCost,
+    RankingPlan,
+    Status,
+    Winner,
+)
+from gradewire.ranking import MOST_ANSWERS, QuestionPlan, schedule
+from gradewire.testing import StubTransport, echo_comparisons
+from gradewire_proto.v1 import judging_pb2
+
+Verdict = Callable[[judging_pb2.Pair], Winner | None]
+
+
+class Judge(StubTransport):
+    """Says who wins, and keeps the pairs that it was shown."""
+
+    def __init__(self, winner: Verdict) -> None:
+        super().__init__(compare=self._reply)
+        self.shown: list[judging_pb2.Pair] = []
+        self._winner = winner
+
+    def _reply(self, request: judging_pb2.CompareRequest) -> judging_pb2.CompareResponse:
+        self.shown.extend(request.pairs)
+        reply = echo_comparisons(request, winner=self._winner)
+        for pair in reply.pairs:
+            pair.prompt_tokens, pair.generated_tokens = 100, 2
+        return reply
+
+
+def longer(pair: judging_pb2.Pair) -> Winner | None:
+    """The longer answer wins, and equally long ones tie."""
+    if len(pair.answer_a) == len(pair.answer_b):
+        return "tie"
+    return "a" if len(pair.answer_a) > len(pair.answer_b) else "b"
+
+
+def test_each_answer_has_its_share_of_won_pairs_and_a_rank() -> None:
+    judge = Judge(longer)
+    with Client(transport=judge) as client:
+        (found,) = client.rank([Candidates("Which?", ["aa", "a", "aaaa", "bb"], id="7", group="easy")])
+    assert [answer.score for answer in found.answers] == [0.5, 0.0, 1.0, 0.5]
+    assert [answer.rank for answer in found.answers] == [2, 4, 1, 2]
+    assert (found.answers[0].wins, found.answers[0].losses, found.answers[0].ties) == (1, 1, 1)
+    assert (found.order, found.id, found.group, found.status) == ([2, 0, 3, 1], "7", "easy", Status.OK)
+    assert found.line == "compare/1"
+    assert (len(judge.shown), found.cost) == (6, RankingCost(6, 12, 600, 12))
+
+
+async def test_the_asynchronous_client_ranks_too() -> None:
+    async with AsyncClient(transport=Judge(longer)) as client:
+        found = await client.rank([{"prompt": "Which?", "answers": ["a", "aa"]}], "compare?references=true")
+    assert [answer.rank for answer in found[0].answers] == [2, 1]
+    assert found[0].line == "compare/1?references=true"
+
+
+def test_ties_and_failures_are_counted_and_not_scored() -> None:
+    def verdict(pair: judging_pb2.Pair) -> Winner | None:
+        if "odd" in (pair.answer_a, pair.answer_b):
+            return None
+        return "tie" if "flat" in (pair.answer_a, pair.answer_b) else longer(pair)
+
+    with Client(transport=Judge(verdict)) as client:
+        (found,) = client.rank([{"question": "q", "answers": ["long one", "odd", "flat", "short"]}])
+    best, odd, flat, short = found.answers
+    assert (best.score, best.wins, best.ties, best.undecided) == (1.0, 1, 1, 1)
+    assert (short.score, short.rank) == (0.0, 2)
+    assert (odd.score, odd.rank, odd.status, odd.undecided) == (None, None, Status.INCONSISTENT, 3)
+    assert odd.message.startswith("no pair of the answer has a winner")
+    assert (flat.status, flat.ties, flat.undecided) == (Status.INCONSISTENT, 2, 1)
+    with Client(transport=Judge(lambda _: "tie")) as client:
+        (tied,) = client.rank([{"question": "q", "answers": ["x", "y", "z"]}])
+    assert {(answer.score, answer.status, answer.message) for answer in tied.answers} == {
+        (None, Status.TIED, "all 2 pairs of the answer are ties")
+    }
+
+
+def test_answers_that_cannot_be_compared_do_not_stop_the_others() -> None:
+    judge = Judge(longer)
+    with Client(transport=judge) as client:
+        (found,) = client.rank([Candidates("q", ["aa", " . ", None, "a", "\ud800a"])])
+    assert [answer.status for answer in found.answers] == [
+        Status.OK,
+        Status.EMPTY_PREDICTION,
+        Status.INVALID_INPUT,
+        Status.OK,
+        Status.INVALID_INPUT,
+    ]
+    assert [answer.score for answer in found.answers] == [1.0, None, None, 0.0, None]
+    assert len(judge.shown) == 1
+
+
+def test_equal_answers_are_sent_once_and_count_as_often_as_given() -> None:
+    cycle = {("x", "y"): "a", ("y", "z"): "a", ("x", "z"): "b"}
+    judge = Judge(lambda pair: cycle[pair.answer_a, pair.answer_b])  # type: ignore[arg-type, return-value]
+    with Client(transport=judge) as client:
+        (found,) = client.rank([{"question": "q", "answers": ["x", "y", " x", "z", "x\n"]}])
+    assert len(judge.shown) == 3
+    assert [answer.score for answer in found.answers] == [0.5, 0.25, 0.5, 0.75, 0.5]
+    assert (found.answers[0].ties, found.answers[1].ties) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (3, "candidates[1] is a int: give a mapping or a gradewire.Candidates"),
+        ({"question": "q"}, "candidates[1].answers is not a list of answers (found: question): give a list of strings"),
+        ({"question": "q", "answers": "a"}, "candidates[1].answers is not a list of answers"),
+        ({"question": "q", "answers": ["a", b"b"]}, "candidates[1].answers[1] is bytes: give a string"),
+        ({"question": ["q"], "answers": ["a", "b"]}, "candidates[1].question is a list: give a string"),
+        ({"question": " ", "answers": ["a", "b"]}, "the question is empty: a judge needs it to compare answers"),
+        ({"question": "q", "answers": ["a"]}, "there are 1 answers: give 2 to 64"),
+        ({"question": "q", "answers": ["a"] * 65}, "there are 65 answers: give 2 to 64"),
+        ({"question": "q", "answers": ["a", ""]}, "only 1 of 2 answers can be compared"),
+    ],
+)
+def test_a_wrong_row_fails_alone(row: Any, message: str) -> None:
+    with Client(transport=Judge(longer)) as client:
+        before, found, after = client.rank(
+            [{"question": "q", "answers": ["a", "aa"]}, row, {"question": "q", "answers": ["aa", "a"]}]
+        )
+    assert (found.status, found.message.startswith(message)) == (Status.INVALID_INPUT, True), found.message
+    assert all(answer.score is None and answer.status is not Status.OK for answer in found.answers)
+    assert [[answer.rank for answer in each.answers] for each in (before, after)] == [[2, 1], [1, 2]]
+
+
+def test_a_table_is_read_and_names_of_columns_are_the_usual_ones() -> None:
+    judge = Judge(longer)
+    table = pd.DataFrame({"Prompt": ["q"], "completions": [["a", "aa"]], "target": ["right"], "caption": ["seen"]})
+    with Client(transport=judge) as client:
+        (found,) = client.rank(table, "compare?references=true&caption=true")
+    assert found.order == [1, 0]
+    (pair,) = judge.shown
+    assert (pair.question, list(pair.references), list(pair.captions)) == ("q", ["right"], ["seen"])
+
+
+def test_the_cost_is_known_before_and_a_budget_limits_it() -> None:
+    rows = [Candidates("q", ["a" * length for length in range(1, 9)]), Candidates("q", ["a", "b"])]
+    assert RankingPlan.of(rows).cost == RankingCost(29, 58)
+    assert RankingPlan.of(rows, 12).cost == RankingCost(13, 26)
+    judge = Judge(longer)
+    with Client(transport=judge) as client:
+        found = client.rank(rows, max_pairs=12)[0]
+        too_few = client.rank(rows, max_pairs=6)
+    assert (found.cost.pairs, found.answers[7].score, found.answers[0].score) == (12, 1.0, 0.0)
+    assert all(answer.wins + answer.losses == 3 for answer in found.answers)
+    assert (too_few[0].status, too_few[0].message) == (
+        Status.INVALID_PARAMETER,
+        "max_pairs=6: 8 answers need at least 7 pairs",
+    )
+    assert too_few[1].status is Status.OK
+    with pytest.raises(InvalidRequest, match="max_pairs=0: give a whole number, 1 or more"):
+        RankingPlan.of(rows, 0)
+    with pytest.raises(InvalidRequest, match="candidates is one Candidates: give a list"):
+        RankingPlan.of(rows[0])  # type: ignore[arg-type]
+
+
+@given(st.integers(2, MOST_ANSWERS), st.data())
+def test_a_budget_of_pairs_connects_all_answers_evenly(count: int, data: st.DataObject) -> None:
+    every = count * (count - 1) // 2
+    most = data.draw(st.integers(count - 1, every))
+    pairs = schedule(count, most)
+    assert len(pairs) == len(set(pairs)) == most
+    assert all(0 <= a < b < count for a, b in pairs)
+    linked = {0}
+    while more := {place for pair in pairs if linked & set(pair) for place in pair} - linked:
+        linked |= more
+    assert linked == set(range(count))
+    times = [sum(place in pair for pair in pairs) for place in range(count)]
+    assert max(times) - min(times) <= 2 - (count % 2 == 0)
+    assert set(schedule(count)) == {(a, b) for b in range(count) for a in range(b)}
+
+
+OUTCOMES = st.sampled_from(["a", "b", "tie", None])
+
+
+@given(st.lists(st.sampled_from(["x", "y", "z", "", "w w", "w  w"]) | st.none(), min_size=0, max_size=8), st.data())
+def test_scores_are_shares_and_counts_add_up_for_any_verdicts(answers: list[str | None], data: st.DataObject) -> None:
+    plan = QuestionPlan.of(0, Candidates("q", answers))
+    winners = [data.draw(OUTCOMES) for _ in plan.pairs]
+    comparisons = [Comparison(each, Status.OK if each else Status.INCONSISTENT) for each in winners]
+    found = plan.ranking(comparisons)
+    assert len(found.answers) == len(answers)
+    compared = [answer for answer in found.answers if answer.wins + answer.losses + answer.ties + answer.undecided]
+    assert all(answer.wins + answer.losses + answer.ties + answer.undecided == len(compared) - 1 for answer in compared)
+    assert sum(answer.wins for answer in compared) == sum(answer.losses for answer in compared)
+    for answer in found.answers:
+        assert (answer.score is None) == (answer.status is not Status.OK) == (answer.rank is None)
+        assert answer.score is None or (0 <= answer.score <= 1 and math.isfinite(answer.score))
+    ranks = sorted(answer.rank for answer in found.answers if answer.rank is not None)
+    assert ranks[:1] in ([], [1])
+    assert found.order == sorted(found.order, key=lambda place: -(found.answers[place].score or 0))
