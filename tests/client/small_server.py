@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import grpc
 import grpc.aio
 
+from gradewire.pairs import Winner
 from gradewire.testing import StubTransport, echo_comparisons, echo_scores
 from gradewire.transport import COMPARE, COMPARE_STREAM, PREPARE, SCORE, SCORE_STREAM
 from gradewire_proto.v1 import (
@@ -42,6 +43,7 @@ class Script:
         faults: Taken from the front, one a call, while there are any; not by Models.List.
         list_faults: The same of Models.List.
         score: From item to score.
+        winner: From pair to winner.
         limits: Told by Models.List.
         hold: Calls are answered only while this is set.
         requests: All requests of Score and all entries of Prepare, as they came.
@@ -54,6 +56,7 @@ class Script:
     faults: list[Fault] = field(default_factory=list)
     list_faults: list[Fault] = field(default_factory=list)
     score: Callable[[types_pb2.Item], float | None] = lambda item: float(item.prediction in item.references)
+    winner: Callable[[judging_pb2.Pair], Winner | None] = lambda _: "a"
     limits: models_pb2.Limits = field(default_factory=models_pb2.Limits)
     hold: threading.Event = field(default_factory=threading.Event)
     requests: list[scoring_pb2.ScoreRequest | references_pb2.PrepareRequest] = field(default_factory=list)
@@ -81,7 +84,7 @@ class _Servicer(
         self.script = script
         self.stub = StubTransport(
             lambda request: echo_scores(request, score=self.script.score),
-            compare=lambda request: echo_comparisons(request, winner=lambda _: "a"),
+            compare=lambda request: echo_comparisons(request, winner=self.script.winner),
         )
 
     async def Score(

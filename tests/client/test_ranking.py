@@ -124,8 +124,8 @@ def test_equal_answers_are_sent_once_and_count_as_often_as_given() -> None:
         ({"question": "q", "answers": ["a", b"b"]}, "candidates[1].answers[1] is bytes: give a string"),
         ({"question": ["q"], "answers": ["a", "b"]}, "candidates[1].question is a list: give a string"),
         ({"question": " ", "answers": ["a", "b"]}, "the question is empty: a judge needs it to compare answers"),
-        ({"question": "q", "answers": ["a"]}, "there are 1 answers: give 2 to 64"),
-        ({"question": "q", "answers": ["a"] * 65}, "there are 65 answers: give 2 to 64"),
+        ({"question": "q", "answers": ["a"]}, "give 2 to 64 answers, not 1"),
+        ({"question": "q", "answers": ["a"] * 65}, "give 2 to 64 answers, not 65"),
         ({"question": "q", "answers": ["a", ""]}, "only 1 of 2 answers can be compared"),
     ],
 )

@@ -340,7 +340,7 @@ def _refusal(given: Candidates, usable: int, distinct: int, max_pairs: int | Non
     if not given.question.strip():
         return Status.INVALID_INPUT, "the question is empty: a judge needs it to compare answers"
     if not _LEAST_ANSWERS <= number <= MOST_ANSWERS:
-        return Status.INVALID_INPUT, f"there are {number} answers: give {_LEAST_ANSWERS} to {MOST_ANSWERS}"
+        return Status.INVALID_INPUT, f"give {_LEAST_ANSWERS} to {MOST_ANSWERS} answers, not {number}"
     if usable < _LEAST_ANSWERS:
         return Status.INVALID_INPUT, f"only {usable} of {number} answers can be compared, so there is no other answer"
     if max_pairs is not None and max_pairs < distinct - 1:

@@ -152,8 +152,7 @@ class Status(StrEnum):
     JUDGE_CANNOT_SEE = "JUDGE_CANNOT_SEE"
     # The judge's verdicts in the two orders of a pair contradict each other.
     INCONSISTENT = "INCONSISTENT"
-    # All pairs of an answer in a ranking are ties. Only a ranking has this status.
-    TIED = "TIED"
+    TIED = "TIED"  # all pairs of an answer in a ranking are ties
     # The server is newer and sent a status that this client does not know.
     UNKNOWN = "UNKNOWN"
 

@@ -45,6 +45,19 @@ async def test_of_a_group_a_sample_without_a_reward_is_masked_and_moves_no_mean(
     await shared_scorer(deadline_s=DEADLINE_S).aclose()
 
 
+async def test_with_a_comparison_the_samples_of_a_prompt_are_compared(
+    small_server: SmallServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADEWIRE_REWARD_SETTINGS", '{"by": "compare", "policy": "exclude"}')
+    small_server.script.winner = lambda pair: "a" if pair.answer_a > pair.answer_b else "b"
+    group = [sample("0.25"), sample("<think>"), sample("0.75"), sample("0.5")]
+    assert await custom_rm(None, group) == [0.0, 0.5, 1.0, 0.5]
+    assert [one.remove_sample for one in group] == [False, True, False, False]
+    assert group[0].metadata["gradewire_line"] == "compare/1"
+    with pytest.raises(RewardExcluded, match="give 2 to 64 answers, not 1"):
+        await custom_rm(None, sample("0.25"))
+
+
 async def test_a_group_without_any_reward_stops() -> None:
     with pytest.raises(RewardExcluded):
         await custom_rm(None, [sample(""), sample("")])

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from gradewire.rewards.answer import Answer, Completion, Extraction, Extractor, extract_answer
 from gradewire.rewards.framework_settings import shared_scorer
 from gradewire.rewards.gathering import Gathering
+from gradewire.rewards.group import GroupReward
 from gradewire.rewards.reward import (
     FailureHandling,
     FailurePolicy,
@@ -44,6 +45,7 @@ __all__ = [
     "FailurePolicy",
     "FinalAnswer",
     "Gathering",
+    "GroupReward",
     "Reward",
     "RewardError",
     "RewardExcluded",

@@ -2,18 +2,21 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from gradewire._columns import similar_columns
 from gradewire.errors import InvalidRequest
 from gradewire.rewards.answer import last_question
 from gradewire.rewards.failure_notices import REFERENCE_NAMES, SURE_REFERENCE_NAMES
+from gradewire.rewards.group import GroupReward
 from gradewire.rewards.reward import FailureHandling
 from gradewire.rewards.scorer import RewardScorer
 from gradewire.transport import Endpoint, Transport
+
+T = TypeVar("T")
 
 _HOW_TO_NAME = "(TrlReward(references=…); elsewhere the setting reference_column)"
 
@@ -66,12 +69,30 @@ def shared_scorer(settings: Mapping[str, Any] | None = None, **defaults: Any) ->
     Raises:
         InvalidRequest: A setting is wrong or unknown.
     """
-    from_variables = {name: os.environ[variable] for name, variable in _VARIABLES.items() if os.environ.get(variable)}
-    chosen = {**defaults, **from_variables, **_settings_of_environment(), **(settings or {})}
+    return _shared(_scorer, settings, defaults)
+
+
+def shared_group_reward(settings: Mapping[str, Any] | None = None, **defaults: Any) -> GroupReward | None:
+    """Return this process's `GroupReward` for these settings, or None if the settings have no comparison (`by`).
+
+    The arguments are those of `shared_scorer`, and the settings are the arguments of `GroupReward`.
+
+    Raises:
+        InvalidRequest: A setting is wrong or unknown.
+    """
+    return _shared(_group_reward, settings, defaults) if "by" in _chosen(settings, defaults) else None
+
+
+def _shared(make: Callable[[tuple[tuple[str, Any], ...]], T], settings: Mapping[str, Any] | None, defaults: Any) -> T:
     try:
-        return _scorer(tuple(sorted(chosen.items())))
+        return make(tuple(sorted(_chosen(settings, defaults).items())))
     except TypeError as error:
         raise InvalidRequest(f"settings of a reward function: {error}") from None
+
+
+def _chosen(settings: Mapping[str, Any] | None, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    from_variables = {name: os.environ[variable] for name, variable in _VARIABLES.items() if os.environ.get(variable)}
+    return {**defaults, **from_variables, **_settings_of_environment(), **(settings or {})}
 
 
 def _settings_of_environment() -> dict[str, Any]:
@@ -90,6 +111,11 @@ def _scorer(settings: tuple[tuple[str, Any], ...]) -> RewardScorer:
     return scorer_of(dict(settings))
 
 
+@lru_cache(_MOST_SCORERS)
+def _group_reward(settings: tuple[tuple[str, Any], ...]) -> GroupReward:
+    return GroupReward(**_arguments(dict(settings)))
+
+
 def scorer_of(settings: Mapping[str, Any], transport: Transport | None = None) -> RewardScorer:
     """Return a new scorer with flat settings.
 
@@ -101,9 +127,13 @@ def scorer_of(settings: Mapping[str, Any], transport: Transport | None = None) -
         InvalidRequest: A setting is wrong.
         TypeError: A setting is unknown.
     """
+    return RewardScorer(**_arguments(settings, transport))
+
+
+def _arguments(settings: Mapping[str, Any], transport: Transport | None = None) -> dict[str, Any]:
     rest = dict(settings)
     transport = rest.pop("transport", transport)
     endpoint = {name: rest.pop(name) for name in ("address", "token", "tls") if name in rest}
     server = transport or Endpoint(**{"address": _ADDRESS, **endpoint})
     failures = {name: rest.pop(name) for name in _FAILURES if name in rest}
-    return RewardScorer(server, failures=FailureHandling(**failures), **rest)
+    return {**rest, "server": server, "failures": FailureHandling(**failures)}

@@ -296,10 +296,11 @@ def _fail(positions: Iterable[tuple[Group, int]], error: TransportError) -> None
         if not error.may_pass and not isinstance(error, ServerFault):
             group.fail(error)  # the address is wrong, so a retry cannot help
         else:
-            group.set(position, MetricScore(None, _status_of(error), str(error)))
+            group.set(position, MetricScore(None, failure_status(error), str(error)))
 
 
-def _status_of(error: TransportError) -> Status:
+def failure_status(error: TransportError) -> Status:
+    """Return the status of samples for which the server gave no answer."""
     if isinstance(error, DeadlineExceeded):
         return Status.TIMEOUT
     return Status.INTERNAL if isinstance(error, ServerFault) else Status.UNAVAILABLE

@@ -123,6 +123,22 @@ def as_references(value: Any) -> tuple[str, ...]:
     return (str(value),)
 
 
+def completion_problem(completion: object) -> str:
+    """Return the reason why a completion is no model output; "" if it is one."""
+    if completion is None:
+        return "the completion is None: the framework passed no output, so generation may have failed"
+    if isinstance(completion, str):
+        return ""
+    if isinstance(completion, Sequence) and all(isinstance(message, Mapping) for message in completion):
+        if not completion:
+            return "the completion is a chat without messages: the framework passed no output"
+        last = completion[-1]
+        if "content" in last and last["content"] is None and not last.get("tool_calls"):
+            return "the last message's content is None: the framework passed no output, so generation may have failed"
+        return ""
+    return f"the completion is a {type(completion).__name__}: pass a string, or a list of messages"
+
+
 FailurePolicy: TypeAlias = Literal["exclude", "raise", "hold", "value"]
 """A policy for samples that could not be scored."""
 

@@ -21,7 +21,7 @@ from gradewire.results import ItemScores, MetricScore, ScoreWarning, Status
 from gradewire.rewards.answer import Answer, Extraction, Extractor, bare_reference, check_extraction, extract_answer
 from gradewire.rewards.failure_notices import RewardNotices
 from gradewire.rewards.gathering import Gatherer, Gathering
-from gradewire.rewards.reward import FailureHandling, FailureWindow, Reward, RewardSample
+from gradewire.rewards.reward import FailureHandling, FailureWindow, Reward, RewardSample, completion_problem
 from gradewire.transport import Endpoint, Transport
 from gradewire_proto.tracing.spans import CLIENT_REWARDS, ITEMS
 from gradewire_proto.wire_rules import Backoff
@@ -187,6 +187,11 @@ class RewardScorer:
         return self._settings.deadline_s
 
     @property
+    def needs_references(self) -> bool:
+        """True: every metric of a reward compares with right answers."""
+        return True
+
+    @property
     def reference_column(self) -> str:
         """Column of the right answers; "" means the column with a usual name."""
         return self._settings.reference_column
@@ -269,7 +274,7 @@ class RewardScorer:
         with call_trace(CLIENT_REWARDS, lambda: {ITEMS: len(samples)}) as trace:
             scores = [
                 MetricScore(None, Status.INVALID_INPUT, problem)
-                if (problem := _problem(sample.completion))
+                if (problem := completion_problem(sample.completion))
                 else MetricScore(None, Status.EMPTY_PREDICTION, answer.reason)
                 for sample, answer in zip(samples, answers, strict=True)
             ]
@@ -323,7 +328,7 @@ class RewardScorer:
     async def _read(self, samples: Sequence[RewardSample]) -> list[Answer]:
         answers = []
         for position, sample in enumerate(samples, 1):
-            completion = "" if _problem(sample.completion) else sample.completion
+            completion = "" if completion_problem(sample.completion) else sample.completion
             answers.append(extract_answer(completion or "", self._settings.extraction))
             if position % _READ_PER_TURN == 0:
                 await asyncio.sleep(0)
@@ -358,22 +363,6 @@ class RewardScorer:
                 raise InvalidRequest("reads='correct': this metric gives no verdict, so use reads='score'")
             value = float(score.correct)
         return Reward(value, score.status, score.message, answer.text, line, digest, _is_uncertain(score))
-
-
-def _problem(completion: object) -> str:
-    """Return the reason why a completion is no model output; "" if it is one."""
-    if completion is None:
-        return "the completion is None: the framework passed no output, so generation may have failed"
-    if isinstance(completion, str):
-        return ""
-    if isinstance(completion, Sequence) and all(isinstance(message, Mapping) for message in completion):
-        if not completion:
-            return "the completion is a chat without messages: the framework passed no output"
-        last = completion[-1]
-        if "content" in last and last["content"] is None and not last.get("tool_calls"):
-            return "the last message's content is None: the framework passed no output, so generation may have failed"
-        return ""
-    return f"the completion is a {type(completion).__name__}: pass a string, or a list of messages"
 
 
 def _is_uncertain(score: MetricScore) -> bool:

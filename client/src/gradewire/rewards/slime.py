@@ -4,13 +4,16 @@ Environment variables contain the settings (`GRADEWIRE_SERVER`, `GRADEWIRE_REWAR
 
 With `--group-rm`, a sample without a reward is left out: its tokens are masked, and its reward is the mean of the
 prompt's other rewards. Without `--group-rm`, slime cannot leave a sample out, and the run stops.
+
+With `--group-rm` and a comparison in the settings (`{"by": "compare"}`), the reward is the share of pairs that a sample
+wins among the samples of its prompt; see `GroupReward`.
 """
 
 from collections import Counter
 from statistics import fmean
 from typing import Any
 
-from gradewire.rewards.framework_settings import question_in, shared_scorer
+from gradewire.rewards.framework_settings import question_in, shared_group_reward, shared_scorer
 from gradewire.rewards.reward import RewardExcluded, RewardSample, as_references
 
 # slime waits at most 120 s for a reward.
@@ -31,7 +34,8 @@ async def custom_rm(args: Any, sample: Any, **_: Any) -> float | list[float]:
     """
     del args
     samples = sample if isinstance(sample, list) else [sample]
-    rewards = await shared_scorer(deadline_s=DEADLINE_S).ascore([_sample(one) for one in samples])
+    scorer = shared_group_reward(deadline_s=DEADLINE_S) or shared_scorer(deadline_s=DEADLINE_S)
+    rewards = await scorer.ascore([_sample(one) for one in samples])
     for one, reward in zip(samples, rewards, strict=True):
         if isinstance(one.metadata, dict):
             one.metadata.update(reward.to_info())

@@ -7,6 +7,8 @@ from gradewire.rewards.trl import TrlReward
 trainer = GRPOTrainer(model, reward_funcs=TrlReward(RewardScorer("127.0.0.1:50051")), …)
 ```
 
+`GroupReward` takes the place of `RewardScorer` to compare the completions of a prompt with each other.
+
 TRL treats a reward of None as NaN. The sample then does not count in its group's mean and gets an advantage of 0.
 """
 
@@ -16,6 +18,7 @@ from typing import Any
 from gradewire.errors import InvalidRequest
 from gradewire.rewards.answer import Completion
 from gradewire.rewards.framework_settings import question_in, reference_name
+from gradewire.rewards.group import GroupReward
 from gradewire.rewards.reward import Reward, RewardSample, as_references, is_failure
 from gradewire.rewards.scorer import RewardScorer
 
@@ -27,7 +30,7 @@ class _Columns:
     """The base class of both reward functions.
 
     Args:
-        scorer: The scorer that computes the rewards.
+        scorer: The scorer that computes the rewards: a `RewardScorer` or a `GroupReward`.
         references: Column of the right answers; None means the scorer's `reference_column`, or the column with a usual
             name.
         question: Column of the questions; None means the prompt, or the user's last message in a chat.
@@ -36,7 +39,7 @@ class _Columns:
 
     def __init__(
         self,
-        scorer: RewardScorer,
+        scorer: RewardScorer | GroupReward,
         *,
         references: str | None = None,
         question: str | None = None,
@@ -50,7 +53,10 @@ class _Columns:
     def _samples(
         self, prompts: Sequence[Completion], completions: Sequence[Completion], columns: Mapping[str, Sequence[Any]]
     ) -> list[RewardSample]:
-        references = columns[reference_name(columns, self._references or self._scorer.reference_column)]
+        chosen = self._references or self._scorer.reference_column
+        references: Sequence[Any] = [()] * len(completions)
+        if chosen or self._scorer.needs_references:
+            references = columns[reference_name(columns, chosen)]
         if self._question is not None and self._question not in columns:
             there = ", ".join(columns)
             raise InvalidRequest(f"question: there is no column {self._question}; the columns are: {there}")
