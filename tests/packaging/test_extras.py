@@ -122,6 +122,7 @@ def test_without_it_the_command_says_what_to_install(installed: Installed, extra
         (("bench", "load"), "load"),
         (("compare", "rows.jsonl"), "agree"),
         (("leaderboard", "rows.jsonl"), "agree"),
+        (("rank", "rows.jsonl"), "agree"),
         (("calibrate", "rows.jsonl"), "agree"),
         (("score", "rows.parquet"), "parquet"),
         (("score", "rows.xlsx", "--from", "vlmevalkit"), "xlsx"),
@@ -146,6 +147,7 @@ def test_commands_of_a_plain_install_say_what_to_install(
         (("bench", "accuracy"), ("Models' accuracy", "pip install 'gradewire[agree]'")),
         (("compare",), ("gradewire compare base.jsonl new.jsonl", "pip install 'gradewire[agree]'")),
         (("leaderboard",), ("gradewire leaderboard", "pip install 'gradewire[agree]'")),
+        (("rank",), ("gradewire rank", "pip install 'gradewire[agree]'")),
         (("calibrate",), ("gradewire calibrate", "pip install 'gradewire[agree]'")),
         (("serve",), ("gradewire serve --port 0", "pip install 'gradewire[server]'")),
         (("triton",), ("gradewire triton up", "pip install 'gradewire[server]'")),
@@ -195,7 +197,7 @@ def test_only_the_engine_and_figures_need_an_extra_to_be_imported(installed: Ins
     library += ("rewards.verl_plugin", "rewards.verifiers")
     library += tuple(f"integrations.training.{name}" for name in ("lightning", "hugging_face", "torch_metric"))
     # Commands that compute statistics or draw pages, and what reads the engine's settings, fits and prompts.
-    command = ("agree", "bench", "calibrate", "compare", "leaderboard", "load", "pages", "server_", "bulk")
+    command = ("agree", "bench", "calibrate", "compare", "leaderboard", "load", "pages", "rank", "server_", "bulk")
     command += ("results.accuracy_tables", "scoring.choosers", "scoring.evaluator_labels", "scoring.labelled")
     command += ("options.labelled", "results.interval_notes", "results.page_file", "score.by")
     allowed = (*(f"gradewire.{name}" for name in library), *(f"gradewire_cli.{name}" for name in command))

@@ -68,7 +68,7 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "labels": ("labels", "annotations"),
     "flags": ("flags",),
     "question_id": ("question_id",),
-    "image": ("image_id", "image"),
+    "image": ("image_id", "image", "images"),
     "dataset": ("dataset", "group"),
     "model": ("model",),
 }

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
@@ -209,10 +209,13 @@ class QuestionPlan:
                 copies.setdefault(" ".join(str(answer).split()), []).append(place)
         distinct = list(copies.values())
         refusal = _refusal(given, sum(map(len, distinct)), len(distinct), max_pairs)
-        if refusal is not None:
-            problems |= {place: refusal for places in distinct for place in places}
-            distinct = []
-        return cls(index, given, refusal, problems, distinct, schedule(len(distinct), max_pairs), given.id)
+        plan = cls(index, given, None, problems, distinct, schedule(len(distinct), max_pairs), given.id)
+        return plan if refusal is None else plan.refused(refusal)
+
+    def refused(self, reason: Failed) -> Self:
+        """Return the plan without pairs, because the question cannot be compared."""
+        places = {place: reason for copies in self.copies for place in copies}
+        return replace(self, refusal=reason, problems={**self.problems, **places}, copies=(), chosen=())
 
     @property
     def pairs(self) -> list[Pair]:
@@ -319,7 +322,7 @@ def schedule(count: int, most: int | None = None) -> list[tuple[int, int]]:
             if a is not None and b is not None:
                 pairs.append((min(a, b), max(a, b)))
         seats = [seats[0], seats[-1], *seats[1:-1]]
-    # Of all pairs, none is left out, so they can have the usual order.
+    # Without a budget no pair is left out, so pairs can have the usual order.
     return pairs[:most] if most is not None and most < len(pairs) else list(combinations(range(count), 2))
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-_TRACED: Final = frozenset({"compare", "leaderboard", "prepare", "score"})
+_TRACED: Final = frozenset({"compare", "leaderboard", "prepare", "rank", "score"})
 _COMMANDS = {
     "agree": ("gradewire_cli.agree.command", "Compare scores with human labels."),
     "bench": ("gradewire_cli.group", "Reproduce tables from papers, or load-test a server."),
@@ -35,6 +35,7 @@ _COMMANDS = {
     "models": ("gradewire_cli.models", "Build, list and verify encoders and judges."),
     "prepare": ("gradewire_cli.prepare", "Prepare references before answers arrive."),
     "prompt": ("gradewire_cli.prompt", "Show the prompts that judges see."),
+    "rank": ("gradewire_cli.rank.command", "Rank several answers to each question by a judge."),
     "score": ("gradewire_cli.score.command", "Score the answers in a file."),
     "serve": ("gradewire_cli.serving", "Start a server."),
     "triton": ("gradewire_cli.serving", "Run the real Triton server on this machine."),

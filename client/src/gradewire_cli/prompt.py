@@ -17,7 +17,7 @@ from gradewire_cli.options.metrics import GivenPrompt, read_bytes, read_prompt_f
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import InputFile, input_file, input_options
-from gradewire_cli.rows.row import Row, item_with_picture
+from gradewire_cli.rows.row import Row, item_with_pictures
 from gradewire_proto.wire_rules import DIGEST_PREFIX_CHARS
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def show_command(
         row = _row(source, index)
         prompts = server_module("gradewire_cli.server_prompts")
         shows_images = bool(getattr(asked, "image", None))
-        item, lack = item_with_picture(row, source.folder if shows_images else None)
+        item, lack = item_with_pictures(row, source.folder if shows_images else None)
         view = prompts.view_prompt(asked.to_spec(), _message(row, item, images=shows_images))
         named = str(getattr(asked, "model", None) or "").partition("@")[0]
         tokenizer = prompts.judge_tokenizer(named)

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from gradewire.errors import InvalidRequest
 from gradewire_cli.problems import invalid_request
 from gradewire_models.judges.catalog import default_judge
 from gradewire_models.judges.repository import default_judge_repository
-from gradewire_proto.v1 import types_pb2
+from gradewire_proto.v1 import judging_pb2, types_pb2
 from gradewire_server import prompt_view
 from gradewire_server.judges.remote.server import Question
 from gradewire_server.metrics.prompts.library import PromptLibrary, read_prompt
@@ -27,6 +27,8 @@ from gradewire_server.requests.context import PromptDirectoryError, open_prompts
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, RemoteJudgeConfig
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.setting import SettingsError
+
+R = TypeVar("R")
 
 __all__ = ["JudgeMeter", "JudgeTokenizer", "PromptView", "Question", "RoundTokens"]
 
@@ -66,11 +68,23 @@ def prompt_viewer(spec: types_pb2.MetricSpec) -> Callable[[types_pb2.Item], Prom
         InvalidRequest: The metric is invalid.
     """
     with _refused():
-        view = prompt_view.prompt_viewer(spec, _library())
+        return _without_errors(prompt_view.prompt_viewer(spec, _library()))
 
-    def viewed(item: types_pb2.Item) -> PromptView | None:
+
+def pair_viewer(spec: types_pb2.MetricSpec) -> Callable[[judging_pb2.Pair], PromptView | None]:
+    """Return a function that maps a pair to its view, or to None if the pair is invalid.
+
+    Raises:
+        InvalidRequest: The comparison is invalid.
+    """
+    with _refused():
+        return _without_errors(prompt_view.pair_viewer(spec, _library()))
+
+
+def _without_errors(view: Callable[[R], PromptView]) -> Callable[[R], PromptView | None]:
+    def viewed(row: R) -> PromptView | None:
         try:
-            return view(item)
+            return view(row)
         except PromptViewError:
             return None
 

@@ -1,16 +1,16 @@
 """Show the prompts that a judge would get for an item, with tokens and cost, for `gradewire prompt show`."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gradewire_models.errors import ModelError
 from gradewire_models.judges.repository import load_judge
-from gradewire_proto.v1 import types_pb2
+from gradewire_proto.v1 import judging_pb2, types_pb2
 from gradewire_server.domain.items import Failure, MetricResult, ResultWarning, Status
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
-from gradewire_server.domain.metric import NO_MODEL, ParameterError, Parameters
+from gradewire_server.domain.metric import NO_MODEL, Metric, ParameterError, Parameters
 from gradewire_server.domain.needs import Need
 from gradewire_server.judges.local.chat import ChatTokenizer, PromptError, open_chat_tokenizer
 from gradewire_server.judges.prompt_texts import TEMPLATES, Markup, fitted
@@ -18,7 +18,7 @@ from gradewire_server.judges.remote.decision_forms import decision_question, wit
 from gradewire_server.judges.remote.openai_dialect import ServerKind, dialect_of, most_written, request_body
 from gradewire_server.judges.remote.server import Question
 from gradewire_server.metrics.prompts.library import PromptLibrary
-from gradewire_server.metrics.registry import REGISTRY
+from gradewire_server.metrics.registry import COMPARISONS, REGISTRY
 from gradewire_server.requests.convert import read_row
 from gradewire_server.requests.parameters import read_parameters
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, RemoteJudgeConfig
@@ -59,10 +59,25 @@ def prompt_viewer(spec: types_pb2.MetricSpec, prompts: PromptLibrary) -> Callabl
     Raises:
         PromptViewError: The metric needs no judge, or a parameter is wrong.
     """
+    return _viewer(spec, prompts, REGISTRY)
+
+
+def pair_viewer(spec: types_pb2.MetricSpec, prompts: PromptLibrary) -> Callable[[judging_pb2.Pair], PromptView]:
+    """Return a function that runs a comparison on a pair, with made-up answers from the judge.
+
+    Raises:
+        PromptViewError: The metric is no comparison, or a parameter is wrong.
+    """
+    return _viewer(spec, prompts, COMPARISONS)
+
+
+def _viewer(
+    spec: types_pb2.MetricSpec, prompts: PromptLibrary, metrics: Mapping[str, Metric[Any]]
+) -> Callable[[types_pb2.Item | judging_pb2.Pair], PromptView]:
     name = spec.WhichOneof("metric") or ""
-    metric = REGISTRY.get(name)
+    metric = metrics.get(name)
     if metric is None or not metric.info.needs_judge:
-        judged = ", ".join(each for each in REGISTRY if REGISTRY[each].info.needs_judge)
+        judged = ", ".join(each for each in metrics if metrics[each].info.needs_judge)
         raise PromptViewError(f"{name or 'an unnamed metric'} needs no judge; use one of {judged}")
     written: Any = getattr(spec, name)
     try:
@@ -70,7 +85,7 @@ def prompt_viewer(spec: types_pb2.MetricSpec, prompts: PromptLibrary) -> Callabl
     except ParameterError as error:
         raise PromptViewError(f"{name}: {error}") from error
 
-    def view(message: types_pb2.Item) -> PromptView:
+    def view(message: types_pb2.Item | judging_pb2.Pair) -> PromptView:
         item = read_row(message, Limits(), check_bytes=True)
         if isinstance(item, Failure):
             raise PromptViewError(item.message)

@@ -176,6 +176,26 @@ def test_a_judge_that_sees_is_shown_the_pictures_that_rows_name(compare: Compare
     assert [[image.data for image in pair.images] for pair in judge.asked] == [[b"another picture"]]
 
 
+def test_lists_of_pictures_are_shown_and_one_that_is_missing_fails_its_pair_alone(
+    compare: Compare, tmp_path: Path
+) -> None:
+    for number in range(2):
+        (tmp_path / f"{number}.png").write_bytes(f"picture {number}".encode())
+    lists = (["0.png", "1.png"], ["0.png", "gone.png"], ["1.png"], ["gone.png"])
+    files = [
+        [{**row, "images": each} for row, each in zip(letters(*counts), lists, strict=True)]
+        for counts in ((10, 20, 30, 40), (20, 10, 40, 50))
+    ]
+    judge = Judge()
+    out = tmp_path / "pairs.jsonl"
+    assert compare(*files, options=("--by", "compare?image=true", "--out", out), stub=judge).exit_code == 0
+    shown = [[image.data for image in pair.images] for pair in judge.asked]
+    assert shown == [[b"picture 0", b"picture 1"], [b"picture 1"]]
+    lines = read_rows(out.read_text())
+    assert [line["status"] for line in lines] == ["OK", "INVALID_INPUT", "OK", "INVALID_INPUT"]
+    assert lines[1]["message"] == "picture 2 of 2 gone.png: the file is not in the folder of the rows"
+
+
 def test_a_judge_of_texts_is_shown_no_picture(compare: Compare, tmp_path: Path) -> None:
     (tmp_path / "0.png").write_bytes(b"picture")
     judge = Judge()

@@ -151,9 +151,12 @@ def test_a_model_that_loses_all_is_asked_about_once_an_instruction(command: Comm
     assert "ratings that depend only on the added matches have no interval" in done.output
 
 
-def test_a_judge_that_sees_is_shown_the_pictures_that_rows_name(command: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize("named", [{"image": "0.png"}, {"images": ["0.png"]}, {"images": ["0.png", "0.png"]}])
+def test_a_judge_that_sees_is_shown_the_pictures_that_rows_name(
+    command: Command, tmp_path: Path, named: dict[str, Any]
+) -> None:
     (tmp_path / "0.png").write_bytes(b"a picture")
-    row = {"question_id": "q", "question": "What is it?", "image": "0.png"}
+    row = {"question_id": "q", "question": "What is it?", **named}
     files = [write_rows(tmp_path / f"{model}.jsonl", [{**row, "prediction": f"{model} says so"}]) for model in "ab"]
     shown: list[list[bytes]] = []
 
@@ -164,4 +167,5 @@ def test_a_judge_that_sees_is_shown_the_pictures_that_rows_name(command: Command
     options = ("--by", "compare?image=true", "--resamples", "100")
     done = command("leaderboard", *files, *options, stub=StubTransport(compare=seen))
     assert done.exit_code == 0, done.output
-    assert shown == [[b"a picture"]]
+    number = len(named["images"]) if "images" in named else 1
+    assert shown == [[b"a picture"] * number]

@@ -148,3 +148,45 @@ def test_a_table_has_them_beside_the_digest_of_the_text(command: Command, folder
     assert list(rows[0])[-2:] == ["picture_digest", "digest"]
     assert [len(row["picture_digest"]) for row in rows] == [32, 32, 0, 32, 32, 32]
     assert {row["input.picture_digest"] for row in rows} == {"mine"}
+
+
+def test_a_list_of_pictures_is_shown_in_its_order(run: Run, folder: Path) -> None:
+    def write(lists: list[Any]) -> None:
+        rows = [{name: value for name, value in row.items() if name != "image"} for row in ROWS]
+        write_rows(folder / "rows.jsonl", [row | {"images": each} for row, each in zip(rows, lists, strict=True)])
+
+    uri = "https://images.example.org/4.png"
+    lists: list[Any] = [["0.png", uri], '["1.png", "0.png"]', "2.png", {"path": "3.png"}, [None, "4.png"], [URI + "AA"]]
+    write(lists)
+    stub = SeeingStub()
+    before = run(stub=stub)
+    assert stub.shown == {
+        "r0": [b"picture r0", uri],
+        "r1": [b"picture r1", b"picture r0"],
+        "r2": [b"picture r2"],
+        "r3": [b"picture r3"],
+        "r4": [b"picture r4"],
+        "r5": [URI + "AA"],
+    }
+    write([lists[0], lists[1], *lists[2:]])
+    (folder / "0.png").write_bytes(b"another picture")
+    stub = SeeingStub()
+    after = run("--resume", stub=stub)
+    assert sorted(stub.shown) == ["r0", "r1"], "rows with the changed picture"
+    assert [len({one["picture_digest"], two["picture_digest"]}) for one, two in zip(before, after, strict=True)] == [
+        *(2, 2, 1, 1, 1, 1)
+    ]
+
+
+def test_one_unusable_picture_of_a_list_is_a_problem_of_its_row(run: Run, folder: Path) -> None:
+    lists = [["0.png", "gone.png"], ["1.png", {"bytes": "x"}], ["2.png"] * 65, ["3.png", "../x"], [], ["5.png"]]
+    write_rows(folder / "rows.jsonl", [{**row, "image": each} for row, each in zip(ROWS, lists, strict=True)])
+    stub = SeeingStub()
+    rows = run(stub=stub)
+    assert [row["scores"][SEEN]["status"] for row in rows] == [*["INVALID_INPUT"] * 5, "OK"]
+    told = [row["scores"][SEEN].get("message", "") for row in rows]
+    assert "(picture 2 of 2 gone.png: the file is not in the folder of the rows)" in told[0]
+    assert "(picture 2 of 2 has no path or address)" in told[1]
+    assert "(the row has 65 pictures, but at most 64 can be shown)" in told[2]
+    assert "(picture 2 of 2 ../x: the file is outside the folder of the rows" in told[3]
+    assert stub.shown["r5"] == [b"picture r5"]

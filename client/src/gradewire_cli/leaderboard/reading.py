@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
+from gradewire._columns import ALIASES
 from gradewire._rows import is_missing
 from gradewire_cli.rows.cells import MOST_VOTES, is_no_choice, listed_votes, unpacked
 from gradewire_cli.rows.formats import Record, printable
@@ -322,5 +323,5 @@ def _known(value: Any) -> Winner | None:
 def _instruction(fields: Mapping[str, Any], identifier: str, question: str, index: int) -> str:
     if identifier.strip():
         return identifier.strip()
-    image = next((str(fields[column]) for column in ("image_id", "image") if fields.get(column) is not None), "")
+    image = next((str(fields[column]) for column in ALIASES["image"] if fields.get(column) is not None), "")
     return question_key_of("", image, {"question": question, "references": fields.get("references")}) or f"row {index}"

@@ -47,6 +47,8 @@ ITEM_FIELDS = (
     "answerable",
 )
 _NAME_CHARACTERS = 200
+MOST_PICTURES = 64
+"""Maximum number of pictures of a row that a judge sees."""
 # Number of first rows to check for columns, labels and synthetic answers.
 PEEK_ROWS = 64
 OTHER_FORMAT = ". If the file has another format or encoding, use --input-format or --encoding"
@@ -62,8 +64,8 @@ class Row:
         digest: Digest (32 hex digits) of everything that a score or an output row depends on, except the picture.
         group: The row's group in addition to model and data set, or "".
         flags: Reasons against using the row, for example an answer that changes over time.
-        picture: The picture's path, URL, data URI or ID in the row, or "".
-        picture_digest: Digest (32 hex digits) of the picture's bytes, or "" without a usable picture.
+        pictures: Each picture's path, URL, data URI or ID in the row. "" stands for one that cannot be named.
+        picture_digest: Digest (32 hex digits) of the pictures' bytes, or "" unless all pictures are usable.
         is_unreadable: True if the row could not be read at all, so that its fields are unknown.
         kept_columns: Columns to copy to the output.
         grouping: Values that assign the row to groups, by name in --group-by.
@@ -82,7 +84,7 @@ class Row:
     group: str = ""
     flags: tuple[str, ...] = ()
     question_key: str = ""
-    picture: str = ""
+    pictures: tuple[str, ...] = ()
     picture_digest: str = ""
     kept_columns: Mapping[str, Any] = field(default_factory=dict)
     grouping: Mapping[str, str] = field(default_factory=dict)
@@ -91,6 +93,11 @@ class Row:
     has_id: bool = False
     is_unreadable: bool = False
     values: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def picture(self) -> str:
+        """The row's first picture, or ""."""
+        return self.pictures[0] if self.pictures else ""
 
     @property
     def key(self) -> tuple[int, str]:
@@ -189,7 +196,7 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
         flags=_flags(value_of(fields, options.names("flags"))),
         question_key=question_key_of(text("question_id"), text("image"), values),
         question_id=text("question_id").strip(),
-        picture=_picture(value_of(fields, options.names("image")[::-1])),
+        pictures=pictures_of(value_of(fields, options.names("image")[::-1])),
     )
 
 
@@ -220,6 +227,20 @@ def human_label(fields: Mapping[str, Any], options: RowOptions, reading: CellRea
     annotators = options.annotator_columns(fields)
     listed = [label(column) for column in annotators] or label(_column(fields, options.names("labels")))
     return read_labels(label(_column(fields, options.names("label"))), listed, options.label_map)
+
+
+def pictures_of(value: Any) -> tuple[str, ...]:
+    """Return the pictures that a cell names: a path, an address, an ID, an object with a path, or a list of these.
+
+    "" stands for an entry of a list that names no picture, so that no picture is missing without an error.
+    """
+    value = plain(value)
+    if isinstance(value, str) and (listed := unpacked_list(value)) is not None:
+        value = listed
+    if isinstance(value, list | tuple):
+        return tuple(_picture(each) for each in value if not is_missing(each))
+    named = _picture(value)
+    return (named,) if named else ()
 
 
 def _picture(value: Any) -> str:
@@ -287,21 +308,45 @@ def _digest(content: object) -> str:
 def with_picture_digests(rows: Iterable[Row], folder: Path | None) -> Iterator[Row]:
     """Yield the rows with digests of their pictures in `folder`. Without a folder, yield the rows unchanged."""
     for row in rows:
-        if folder is None or row.item is None or not row.picture:
+        if folder is None or row.item is None or not row.pictures:
             yield row
         else:
-            yield replace(row, picture_digest=picture_digest(row.picture, folder))
+            yield replace(row, picture_digest=pictures_digest(row.pictures, folder))
 
 
-def item_with_picture(row: Row, folder: Path | None) -> tuple[Mapping[str, Any], str]:
-    """Return a row's item with its picture from `folder`, and the reason why the picture cannot be used, or ""."""
+def pictures_digest(pictures: Sequence[str], folder: Path) -> str:
+    """Return a digest (32 hex digits) of several pictures, or "" if one of them cannot be read."""
+    if len(pictures) > MOST_PICTURES:
+        return ""
+    digests = [picture_digest(named, folder) if named else "" for named in pictures]
+    if not all(digests):
+        return ""
+    return digests[0] if len(digests) == 1 else _digest(digests)
+
+
+def item_with_pictures(row: Row, folder: Path | None) -> tuple[Mapping[str, Any], str]:
+    """Return a row's item with its pictures from `folder`, and the reason why one cannot be used, or ""."""
     item = row.item or {}
-    if folder is None or not row.picture:
+    if folder is None or not row.pictures:
         return item, ""
-    try:
-        return {**item, "images": [local_picture(row.picture, folder)]}, ""
-    except UnreadableValueError as error:
-        return item, f"picture {printable(redacted_url(row.picture)[:_NAME_CHARACTERS])}: {error}"
+    pictures, problem = shown_pictures(row.pictures, folder)
+    return ({**item, "images": pictures} if not problem else item), problem
+
+
+def shown_pictures(pictures: Sequence[str], folder: Path) -> tuple[list[bytes | str], str]:
+    """Return the pictures to send, and the reason why one of them cannot be used, or ""."""
+    if len(pictures) > MOST_PICTURES:
+        return [], f"the row has {len(pictures)} pictures, but at most {MOST_PICTURES} can be shown"
+    shown: list[bytes | str] = []
+    for place, named in enumerate(pictures, 1):
+        number = f" {place} of {len(pictures)}" if len(pictures) > 1 else ""
+        if not named:
+            return [], f"picture{number} has no path or address"
+        try:
+            shown.append(local_picture(named, folder))
+        except UnreadableValueError as error:
+            return [], f"picture{number} {printable(redacted_url(named)[:_NAME_CHARACTERS])}: {error}"
+    return shown, ""
 
 
 @dataclass(frozen=True, slots=True)

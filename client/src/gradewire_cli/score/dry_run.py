@@ -13,11 +13,10 @@ from gradewire.metrics.choice import MetricDefaults, choose_metrics, parse_metri
 from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.formats import printable
+from gradewire_cli.scoring.judge_work import NOTHING_SENT, JudgeWork, cost_lines
 from gradewire_cli.scoring.plan import judge_name, labelled_metrics, runs_elsewhere, written_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from gradewire import AsyncClient
     from gradewire.metrics.base import Metric
     from gradewire.transport import Transport
@@ -25,73 +24,9 @@ if TYPE_CHECKING:
     from gradewire_cli.options.judge import JudgePrices
     from gradewire_cli.options.metrics import MetricOptions
     from gradewire_cli.rows.input_file import InputFile
-    from gradewire_cli.server_prompts import JudgeMeter, PromptView
-    from gradewire_proto.v1 import types_pb2
 
 # Maximum size of an item, which is more than any judge accepts.
 _MAX_ITEM_BYTES = 16 * 1024 * 1024
-
-
-@dataclass(slots=True)
-class _JudgeWork:
-    """The calls that one metric would make to its judge.
-
-    Attributes:
-        elsewhere: True if the judge runs on a separate server.
-        bounded: True if this process knows the judge's maximum output.
-        written: Maximum number of tokens that the judge may write, including thinking tokens if `bounded`.
-        without: Number of rows without a judge call, because a rule decides or the row cannot be judged.
-    """
-
-    judge: str
-    view: Callable[[types_pb2.Item], PromptView | None]
-    meter: JudgeMeter
-    elsewhere: bool
-    bounded: bool
-    calls: int = 0
-    read: int = 0
-    written: int = 0
-    rows: int = 0
-    repeated: int = 0
-    without: int = 0
-
-    def add(self, item: types_pb2.Item, known: set[int]) -> None:
-        """Count an item's calls. `known` contains hashes of earlier prompts, which need no second call."""
-        view = self.view(item)
-        rounds = view.rounds if view else ()
-        costs = [cost for cost in map(self.meter.cost, rounds) if cost is not None]
-        if not rounds or len(costs) < len(rounds):
-            self.without += 1
-            return
-        # Later rounds contain the judge's earlier output, which is the same for equal prompts.
-        question = hash((self.judge, rounds))
-        if question in known:
-            self.repeated += 1
-            return
-        known.add(question)
-        self.rows += 1
-        texts = 0
-        for asked, cost in zip(rounds, costs, strict=True):
-            self.calls += 1
-            self.read += cost.read + texts
-            self.written += cost.most_written
-            texts += asked.max_tokens
-
-    def text(self) -> str:
-        beside = [
-            f"{count} {what}"
-            for count, what in ((self.repeated, "repeated"), (self.without, "without a judge call"))
-            if count
-        ]
-        rows = ", ".join([f"{self.rows} rows", *beside])
-        return f"{self.calls} calls ({rows}), {_token_text([self])}"
-
-
-def _token_text(all_work: Sequence[_JudgeWork]) -> str:
-    read, written = (sum(getattr(each, name) for each in all_work) for name in ("read", "written"))
-    counted = "" if all(each.meter.exact for each in all_work) else "estimated "
-    bound = "at most" if all(each.bounded for each in all_work) else "estimated"
-    return f"{counted}{read} tokens read and {bound} {written} written"
 
 
 @dataclass(slots=True)
@@ -118,7 +53,7 @@ class DryRun:
             click.echo(printable(f"{label}: {asked.text()}"))
         self._report(list(all_asked.values()))
 
-    async def _judge_work(self, client: AsyncClient) -> dict[str, _JudgeWork]:
+    async def _judge_work(self, client: AsyncClient) -> dict[str, JudgeWork]:
         options = self.metrics
         # `all` depends on the rows, but includes no judge.
         written = await written_metrics(client, options, None, quiet=True)
@@ -146,12 +81,12 @@ class DryRun:
                 # A remote server's setting limits the thinking tokens, so their number is unknown here.
                 bounded = not elsewhere or self.connection.server is None
                 self._cascades += [label] if isinstance(metric, Auto) else []
-                found[label] = _JudgeWork(
+                found[label] = JudgeWork(
                     judge, prompts.prompt_viewer(_judge_metric(metric).to_spec()), meter, elsewhere, bounded
                 )
         return found
 
-    def _read_rows(self, all_work: list[_JudgeWork]) -> None:
+    def _read_rows(self, all_work: list[JudgeWork]) -> None:
         known: set[int] = set()
         for row in self.source.open_with_rows().rows:
             item = None if row.item is None else encode_item(row.index, row.item, max_bytes=_MAX_ITEM_BYTES)
@@ -161,27 +96,14 @@ class DryRun:
             for asked in all_work:
                 asked.add(item, known)
 
-    def _report(self, all_work: list[_JudgeWork]) -> None:
+    def _report(self, all_work: list[JudgeWork]) -> None:
         for label in self._cascades:
             click.echo(f"{label}: upper bound, because the judge only grades the rows in the band, not every row")
-        calls, read, written = (sum(getattr(each, name) for each in all_work) for name in ("calls", "read", "written"))
-        elsewhere = any(asked.elsewhere for asked in all_work)
-        if len(all_work) > 1:
-            click.echo(f"total: {calls} calls, {_token_text(all_work)}")
-        if self.prices.are_known or elsewhere:
-            estimated = not all(asked.meter.exact and asked.bounded for asked in all_work)
-            click.echo(self.prices.text(read, written, at_most=True, estimated=estimated))
-        else:
-            click.echo("price: none, because the judge runs in the server")
-        for note in dict.fromkeys(asked.meter.note for asked in all_work):
-            click.echo(printable(note))
-        if not all(asked.bounded for asked in all_work):
-            click.echo("thinking tokens are not included, because the server's judge_reasoning_tokens is unknown")
-        if elsewhere:
-            click.echo("not included: a few capability checks of the judge's server, and retries")
+        for line in cost_lines(all_work, self.prices):
+            click.echo(printable(line))
         if self._unread:
             click.echo(f"left out {self._unread} rows, because they cannot be scored")
-        click.echo("nothing was sent or scored; cached verdicts cost nothing")
+        click.echo(NOTHING_SENT)
 
 
 def _judge_metric(metric: Metric) -> Metric:

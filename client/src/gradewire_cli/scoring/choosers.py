@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import click
@@ -15,9 +15,10 @@ from gradewire.errors import InvalidRequest
 from gradewire.metrics import COMPARISON_TYPES, Compare
 from gradewire.options import CompareOptions, check_comparison
 from gradewire.pairs import Comparison, OrderVerdict, Pair
+from gradewire.results import Status
 from gradewire_cli.options.help import option
 from gradewire_cli.options.metrics import GivenPrompt, with_prompts
-from gradewire_cli.rows.row import Row, item_with_picture
+from gradewire_cli.rows.row import Row, item_with_pictures
 from gradewire_cli.scoring.pair_engine import Answer, AnswerPair, Choice, Chosen, Result, Winner, results_of
 from gradewire_proto.wire_rules import LINE
 from gradewire_stats.comparison.paired_rows import TIE_MARGIN, TieMargin, preferences
@@ -154,6 +155,40 @@ def _numbers(values: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
 
 
 @dataclass(slots=True)
+class _Waiting:
+    """Pairs in their order.
+
+    Attributes:
+        pairs: Each pair with its position among the sent pairs, or with the reason why it is not sent.
+        sent: Number of sent pairs.
+        done: Comparisons by the position of their pair.
+    """
+
+    pairs: deque[tuple[AnswerPair, int | str]] = field(default_factory=deque)
+    sent: int = 0
+    done: dict[int, Comparison] = field(default_factory=dict)
+
+    def add(self, pair: AnswerPair, lack: str) -> None:
+        self.pairs.append((pair, lack or self.sent))
+        self.sent += not lack
+
+    def ready(self) -> list[Chosen]:
+        """Return the first pairs with their choices, and forget them."""
+        found: list[Chosen] = []
+        while self.pairs:
+            pair, place = self.pairs[0]
+            if isinstance(place, str):
+                choice = Choice(winner=None, status=Status.INVALID_INPUT.value, message=place)
+            elif place in self.done:
+                choice = choice_of(self.done.pop(place))
+            else:
+                break
+            self.pairs.popleft()
+            found.append((pair, choice))
+        return found
+
+
+@dataclass(slots=True)
 class JudgeChooser:
     """A `Chooser` that asks a judge with `AsyncClient.compare_stream`. Create it with `open`.
 
@@ -188,27 +223,24 @@ class JudgeChooser:
 
     async def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:
         """Implement `Chooser.choose`. Verdicts arrive in any order and are yielded in the order of the pairs."""
-        waiting: deque[AnswerPair] = deque()
+        waiting = _Waiting()
 
         def sent() -> Iterator[Pair]:
             for pair in pairs:
-                waiting.append(pair)
-                yield self._pair(pair)
+                item, lack = item_with_pictures(pair.a.row, self.pictures)
+                waiting.add(pair, lack)
+                if not lack:
+                    yield self._pair(pair, item)
 
-        done: dict[int, Comparison] = {}
-        given = 0
         async with aclosing(self.client.compare_stream(sent(), self.by, **self.options)) as found:
             async for comparison in found:
-                done[comparison.index] = comparison
-                ready: list[Chosen] = []
-                while (next_one := done.pop(given, None)) is not None:
-                    ready.append((waiting.popleft(), choice_of(next_one)))
-                    given += 1
-                if ready:
-                    yield ready
+                waiting.done[comparison.index] = comparison
+                if chosen := waiting.ready():
+                    yield chosen
+        if chosen := waiting.ready():
+            yield chosen
 
-    def _pair(self, pair: AnswerPair) -> Pair:
-        item, _ = item_with_picture(pair.a.row, self.pictures)
+    def _pair(self, pair: AnswerPair, item: Mapping[str, Any]) -> Pair:
         images = item.get("images") if self.by.image else ()
         return Pair(
             pair.a.text("question"),

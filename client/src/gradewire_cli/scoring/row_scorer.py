@@ -20,7 +20,7 @@ from gradewire.results import MetricScore, Status
 from gradewire_cli.options.connection import BATCH_DEADLINE_S
 from gradewire_cli.problems import UnreachableError
 from gradewire_cli.results.progress import ShowProgress
-from gradewire_cli.rows.row import Row, item_with_picture
+from gradewire_cli.rows.row import Row, item_with_pictures
 from gradewire_cli.scoring.corpus import BATCH_ROWS
 from gradewire_cli.scoring.judge_watch import JudgeWatch
 from gradewire_cli.scoring.plan import ScorePlan
@@ -261,7 +261,7 @@ class RowScorer:
         known = [self.resumed(row) for row in rows]
         fresh = [row for row, output in zip(rows, known, strict=True) if row.item is not None and output is None]
         folder = self.plan.pictures
-        shown = await asyncio.to_thread(lambda: [item_with_picture(row, folder) for row in fresh])
+        shown = await asyncio.to_thread(lambda: [item_with_pictures(row, folder) for row in fresh])
         answers = await self._finished_answers([item for item, _ in shown]) if shown else []
         finished = zip(answers, [lack for _, lack in shown], strict=True)
         scored = []
