@@ -46,6 +46,7 @@ READING = [
     ["compare", "ROWS", "EMPTY"],
     ["calibrate", "EMPTY", "--metric", "smile"],
     ["leaderboard", "EMPTY"],
+    ["rank", "EMPTY"],
     ["leaderboard", "ROWS", "EMPTY"],
     ["leaderboard", "PAIRS", "--human", "EMPTY"],
     ["prompt", "show", "lave", "EMPTY", "--row", "0"],
@@ -69,6 +70,7 @@ def files(tmp_path: Path) -> dict[str, Path]:
         "OTHER": write_rows(tmp_path / "other.jsonl", rows_of("m2")),
         "BOTH": write_rows(tmp_path / "both.jsonl", rows_of() + rows_of("m2")),
         "PAIRS": write_rows(tmp_path / "pairs.jsonl", [pair]),
+        "LISTS": write_rows(tmp_path / "lists.jsonl", [{"question": "q", "answers": ["x y", "z"]}] * 3),
         "VOTED": write_rows(tmp_path / "voted.jsonl", [voted] * 3),
         "FLIPS": write_rows(
             tmp_path / "flips.jsonl", [{**flip, "id": f"{n}", "question": f"What is {n}?"} for n in range(3)]
@@ -124,6 +126,7 @@ SCORING = [
     ["leaderboard", "BOTH", "--by", "smile"],
     ["leaderboard", "BOTH", "--by", "compare"],
     ["leaderboard", "BOTH", "--by", "compare", "--target-width", "50"],
+    ["rank", "LISTS"],
     ["calibrate", "ROWS", "--metric", "smile", "--dry-run"],
     ["bench", "knvqa", "ROWS", "--metrics", "smile"],
     ["bench", "accuracy", "ROWS", "--metrics", "smile"],
@@ -186,6 +189,14 @@ def test_a_run_without_any_result_names_no_server() -> None:
     error = nothing_scored("no row has a score for bleu", {"UNAVAILABLE": 0})
     assert isinstance(error, NothingScoredError)
     assert error.message == "no row has a score for bleu"
+
+
+def test_an_evaluator_with_only_blank_answers_says_so(command: Command, tmp_path: Path) -> None:
+    rows = [{"question": "q", "references": ["a"], "prediction": blank} for blank in ("", " ")]
+    file = write_rows(tmp_path / "rows.jsonl", rows)
+    done = command("agree", file, "--metrics", "rouge_l,bleu", "--against", "bleu")
+    assert done.exit_code == ExitCode.UNUSABLE
+    assert "--against bleu: all 2 answers are blank, so none has a score" in done.stderr
 
 
 def test_an_evaluator_without_rows_says_that_the_flag_left_none(command: Command, tmp_path: Path) -> None:

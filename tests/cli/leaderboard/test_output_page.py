@@ -34,7 +34,7 @@ def board(pairs: list[JudgedPair] | None = None, **changes: object) -> Leaderboa
     given = Leaderboard(
         verdicts=Verdicts(pairs=[doubtful()] if pairs is None else pairs),
         ratings=rate(matches, reference="model 2", controls=Controls(["position"]), resamples=50),
-        families={family: rate(matches, resamples=50, with_elo=False) for family in ("counting", "naming")},
+        groups={group: rate(matches, resamples=50, with_elo=False) for group in ("counting", "naming")},
         position=position_bias(matches, resamples=50),
         length=length_bias(matches),
         people=HumanAgreement(pairs=20, unmatched=0, without_winner=0, without_words=0, strata=strata, systems=systems),
@@ -78,7 +78,7 @@ def test_it_loads_nothing_and_strangers_texts_do_nothing() -> None:
     hostile = replace(
         given,
         ratings=renamed(given.ratings),
-        families={HOSTILE: renamed(given.ratings)},
+        groups={HOSTILE: renamed(given.ratings)},
         verdicts=Verdicts(pairs=[doubtful(HOSTILE, (models[0].model, models[1].model), answers=(HOSTILE, HOSTILE))]),
     )
     options = replace(OPTIONS, reference=models[2].model)
@@ -98,7 +98,7 @@ def test_a_large_field_stays_within_the_size() -> None:
     b = [(number + 1 + step) % 90 for number in range(90) for step in range(3)]
     ratings = rate(Matches.of(names, a, b, np.arange(270) % 2, np.arange(270) % 30), resamples=20, with_elo=False)
     pairs = [doubtful("q" * 5000, answers=("a" * 5000, "b" * 5000), orders=())] * 500
-    page = page_of(board(pairs, ratings=ratings, families={}), RatingOptions())
+    page = page_of(board(pairs, ratings=ratings, groups={}), RatingOptions())
     assert len(page) <= MAX_BYTES
     text = Elements(page.decode()).text
     assert f"The first {MAX_MODELS} of 90 models are shown." in text
@@ -108,7 +108,7 @@ def test_a_large_field_stays_within_the_size() -> None:
 
 def test_matrix_by_hand(tmp_path: Path) -> None:
     matches = Matches.of(["x", "y", "z"], [0, 0, 0, 1], [1, 1, 1, 2], [1.0, 1.0, 0.5, 1.0], [0, 1, 2, 3])
-    given = board(ratings=rate(matches, resamples=20), families={}, people=None)
+    given = board(ratings=rate(matches, resamples=20), groups={}, people=None)
     pages = leaderboard_pages(given, RatingOptions(), [], source="", by="")
     write_page(tmp_path / "board.html", pages, without="pair")
     page = (tmp_path / "board.html").read_text()
@@ -123,6 +123,6 @@ def test_matrix_by_hand(tmp_path: Path) -> None:
 def test_names_that_begin_alike_are_numbered() -> None:
     given = board()
     lines = [replace(line, model=f"{'m' * 100}{number}") for number, line in enumerate(given.ratings.models)]
-    text = page_of(replace(given, ratings=replace(given.ratings, models=lines), families={}), OPTIONS).decode()
+    text = page_of(replace(given, ratings=replace(given.ratings, models=lines), groups={}), OPTIONS).decode()
     assert f"{'m' * 79}… (2)" in text
     assert f"{'m' * 79}… (3)" in text

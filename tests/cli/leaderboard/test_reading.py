@@ -20,7 +20,7 @@ def test_a_line_of_our_own() -> None:
     pair = read(
         id="1",
         instruction_id="q1",
-        family="counting",
+        group="counting",
         question="How many?",
         winner=None,
         status="INCONSISTENT",
@@ -40,7 +40,7 @@ def test_a_line_of_our_own() -> None:
         winner=None,
         status="INCONSISTENT",
         orders=(JudgedOrder("model_a", "model_a"), JudgedOrder("model_b", "model_b")),
-        family="counting",
+        group="counting",
         question="How many?",
         words=(5.0, 12.0),
         probability_a=0.52,
@@ -179,7 +179,9 @@ def test_a_model_may_have_a_name_that_otherwise_means_no_winner() -> None:
     assert read(model_a="unknown", winner="unknown").winner == "model_a"
 
 
-@pytest.mark.parametrize("status", ["", "ok", "completed", math.nan, None])
+@pytest.mark.parametrize(
+    "status", ["", "ok", "completed", math.nan, None, "valid", "finished", "preferred by 3", "TIED", "Reviewed", 200]
+)
 def test_other_programs_words_for_a_reached_verdict_keep_the_winner(status: Any) -> None:
     assert (read(winner="model_b", status=status).winner, read(winner="tie", status=status).counted) == (
         "model_b",
@@ -187,11 +189,27 @@ def test_other_programs_words_for_a_reached_verdict_keep_the_winner(status: Any)
     )
 
 
+@pytest.mark.parametrize(
+    "status",
+    [
+        *("failed", "Judge error", "invalid", "timed out", "TIMEOUT", "unparsable", "skipped", "no verdict", "pending"),
+        *("INCONSISTENT", "EMPTY_PREDICTION", "judge_cannot_see", "INTERNAL", "NO_VERDICT"),
+    ],
+)
+def test_a_status_that_says_failed_takes_the_winner_away(status: str) -> None:
+    assert read(winner="model_b", status=status).winner is None
+
+
 def test_contradictory_orders_are_a_tie_and_unreadable_orders_are_not() -> None:
     first, second = {"first": "model_a", "winner": "model_a"}, {"first": "model_b", "winner": "model_b"}
     assert read(winner=None, status="INCONSISTENT", orders=[first, second]).counted == "tie"
     unread = {"first": "model_b", "winner": None}
     assert read(winner=None, status="INCONSISTENT", orders=[first, unread]).counted is None
+    assert read(winner=None, status="INCONSISTENT", orders=[first]).counted is None
+    assert (
+        read(winner=None, status="INCONSISTENT").counted == read(winner=None, status="INCONSISTENT", orders=[]).counted
+    )
+    assert read(winner=None, status="INCONSISTENT").counted == "tie"
     assert read(winner=None, status="UNPARSABLE", orders=[first, unread]).counted is None
 
 

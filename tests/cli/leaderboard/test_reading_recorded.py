@@ -21,7 +21,7 @@ def pairs(*, instructions: int = 40, seed: int = 0) -> list[dict[str, Any]]:
             rows.append(
                 {
                     "instruction_id": f"q{instruction}",
-                    "family": ("counting", "naming")[instruction % 2],
+                    "group": ("counting", "naming")[instruction % 2],
                     "question": f"What is {instruction}?",
                     "model_a": a,
                     "model_b": b,
@@ -55,18 +55,40 @@ def test_models_are_rated(command: Command, tmp_path: Path) -> None:
     assert models["alpha"]["matches"] == 80
     assert 0.5 < models["alpha"]["against_reference"]["value"] < 1
     assert found["both_orders"] == {"pairs": 120, "same_winner": 120}
-    assert set(found["families"]) == {"counting", "naming"}
-    for family in found["families"].values():
-        anchored = next(line for line in family if line["model"] == "beta")
-        assert anchored["bradley_terry"]["value"] == pytest.approx(1000), "the anchor is one in families too"
+    assert set(found["groups"]) == {"counting", "naming"}
+    for group in found["groups"].values():
+        anchored = next(line for line in group if line["model"] == "beta")
+        assert anchored["bradley_terry"]["value"] == pytest.approx(1000), "the anchor is one in groups too"
     assert found["position_bias"]["won"]["value"] == pytest.approx(0.5), "both orders say the same"
     assert found["position_bias"]["matches"] == 120, "a pair counts once, each of its orders half"
     assert "beta rated 1000" in output
     assert "use --all-tables to print more tables" in output
-    assert "Win shares by family" not in output
+    assert "Win shares by group" not in output
 
 
-def test_all_tables_and_files_have_the_matrix_and_the_families(command: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("column", "options"),
+    [("family", ()), ("dataset", ()), ("kind", ("--map", "group=kind")), ("kind", ("--map", "family=kind"))],
+)
+def test_older_names_of_the_group_are_read(
+    command: Command, tmp_path: Path, column: str, options: tuple[str, ...]
+) -> None:
+    rows = [{column if name == "group" else name: value for name, value in row.items()} for row in pairs()]
+    _, found = board(command, tmp_path, rows, *options)
+    assert set(found["groups"]) == {"counting", "naming"}
+
+
+def test_one_rule_counts_inconsistent_pairs_in_ratings_and_biases(command: Command, tmp_path: Path) -> None:
+    rows = pairs()
+    for row in rows[:30]:
+        row |= {"winner": None, "status": "INCONSISTENT", "orders": [{"first": "model_a", "winner": "model_a"}]}
+    output, found = board(command, tmp_path, rows)
+    assert found["without_winner"] == {"INCONSISTENT": 30}
+    assert (found["pairs"], found["position_bias"]["matches"]) == (90, 90)
+    assert "left out 30 pairs without a winner" in output
+
+
+def test_all_tables_and_files_have_the_matrix_and_the_groups(command: Command, tmp_path: Path) -> None:
     files = {
         option: tmp_path / f"board{suffix}"
         for option, suffix in (("--csv", ".csv"), ("--latex", ".tex"), ("--markdown", ".md"))
@@ -80,10 +102,10 @@ def test_all_tables_and_files_have_the_matrix_and_the_families(command: Command,
         "beta",
         *(part for pair in files.items() for part in pair),
     )
-    assert "Win shares by family" in output
+    assert "Win shares by group" in output
     with files["--csv"].open(newline="") as stream:
         lines = list(csv.DictReader(stream))
-    assert {line["table"] for line in lines} >= {"Ratings", "Bradley-Terry ratings by family"}
+    assert {line["table"] for line in lines} >= {"Ratings", "Bradley-Terry ratings by group"}
     assert r"\toprule" in files["--latex"].read_text()
     assert "| alpha |" in files["--markdown"].read_text()
 

@@ -67,7 +67,7 @@ def test_models_in_files_of_their_own_are_compared(command: Command, files: list
     shares = {line["model"]: line["win_share"]["value"] for line in found["models"]}
     assert shares == pytest.approx({"long": 0.75, "middle": 0.5, "short": 0.25})
     assert found["by"].startswith("smile")
-    assert set(found["families"]) == {"one", "two"}
+    assert set(found["groups"]) == {"one", "two"}
     lines = read_rows(out.read_text())
     assert len(lines) == 3 * 14
     assert {(line["model_a"], line["model_b"], line["winner"]) for line in lines} == {

@@ -36,7 +36,7 @@ async def test_a_line_has_what_a_leaderboard_reads(tmp_path: Path) -> None:
     assert first | {"digest": ""} == {
         "id": "q0",
         "instruction_id": "q0",
-        "family": "",
+        "group": "",
         "question": "question 0?",
         "model_a": "base",
         "model_b": "new",

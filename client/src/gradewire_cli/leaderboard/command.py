@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from gradewire_cli.leaderboard.output import Leaderboard
 
 RESAMPLES = 1000
+# The name of a pair's group in --map before groups had the same name in all commands.
+_OLD_GROUP = "family"
 
 
 def _controls(_: click.Context, __: click.Parameter, value: str | None) -> tuple[Control, ...]:
@@ -105,12 +107,12 @@ def leaderboard_command(
     found = leaderboard_of(verdicts, rating, people)
     shown, further = list(headline(found, rating)), list(optional_tables(found, rating))
     aside = [*run.notes, *verdicts.left_out.sentences("rows"), *_human_notes(found, people, human)]
-    every_note = notes(found, rating, families=True)
+    every_note = notes(found, rating, groups=True)
     written = [*every_note, *aside]
     if all_tables:
         show_tables([*shown, *further], every_note, aside)
     else:
-        show_tables(shown, notes(found, rating, families=False), [*aside, FURTHER_TABLES])
+        show_tables(shown, notes(found, rating, groups=False), [*aside, FURTHER_TABLES])
     write_tables(files, _document(run, found, rating), [*shown, *further], written)
     if html is not None:
         pages = leaderboard_pages(found, rating, written, source=run.source.short_name, by=run.by)
@@ -122,8 +124,9 @@ def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
     if options["max_pairs"] is not None and options["target_width"] is None:
         raise click.UsageError("--max-pairs needs --target-width. Give both")
     usual = click.get_current_context().get_parameter_source("by") is click.core.ParameterSource.DEFAULT
-    mapped = named_columns("--map", options["columns"], {**PAIR_COLUMNS, **ALIASES})
-    names = {name: (mapped[name],) if name in mapped else usual for name, usual in PAIR_COLUMNS.items()}
+    mapped = named_columns("--map", options["columns"], {**PAIR_COLUMNS, **ALIASES, _OLD_GROUP: ()})
+    of_pairs = {"group": mapped[_OLD_GROUP], **mapped} if _OLD_GROUP in mapped else mapped
+    names = {name: (of_pairs[name],) if name in of_pairs else usual for name, usual in PAIR_COLUMNS.items()}
     of_answers = [f"{name}={column}" for name, column in mapped.items() if name in ALIASES]
     with one_line_errors():
         prompts = [read_prompt_file(path) for path in options["prompts"]]
@@ -204,6 +207,6 @@ def _document(run: LeaderboardRun, result: Leaderboard, options: RatingOptions) 
         "ties": ratings.tied.tolist(),
         "position_bias": result.position,
         "length_bias": result.length,
-        "families": {family: table.models for family, table in result.families.items()},
+        "groups": {group: table.models for group, table in result.groups.items()},
         "human": result.people,
     }

@@ -47,13 +47,13 @@ class Leaderboard:
     """Ratings and biases from judged pairs.
 
     Attributes:
-        families: Ratings by family of instructions, without Elo.
+        groups: Ratings by group of instructions, without Elo.
         people: Annotators' agreement with the judge, or None if annotators voted on none of these pairs.
     """
 
     verdicts: Verdicts
     ratings: RatingTable
-    families: Mapping[str, RatingTable]
+    groups: Mapping[str, RatingTable]
     position: Bias
     length: Bias
     people: HumanAgreement | None
@@ -77,15 +77,15 @@ def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts 
         raise InputError(f"--control {error}") from error
     except ValueError as error:
         raise InputError(str(error)) from error
-    families = {}
-    for family in verdicts.families:
-        part = verdicts.of_family(family)
+    groups = {}
+    for group in verdicts.groups:
+        part = verdicts.of_group(group)
         reference, anchor = (name if name in part.models else None for name in named)
-        families[family] = rate(part.matches(), reference=reference, anchor=anchor, with_elo=False, **draws)
+        groups[group] = rate(part.matches(), reference=reference, anchor=anchor, with_elo=False, **draws)
     return Leaderboard(
         verdicts=verdicts,
         ratings=ratings,
-        families=families,
+        groups=groups,
         position=position_bias(ordered, **draws),
         length=length_bias(verdicts.matches(), **draws),
         people=None if people is None else human_agreement(verdicts, people, **draws),
@@ -100,9 +100,9 @@ def headline(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
 
 
 def optional_tables(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
-    """Yield the win matrix and the tables by family."""
+    """Yield the win matrix and the tables by group."""
     yield win_matrix(result)
-    yield from families(result, options)
+    yield from group_tables(result, options)
 
 
 def _columns(options: RatingOptions) -> list[tuple[str, str, Callable[[Estimate], Value], str]]:
@@ -154,28 +154,28 @@ def win_matrix(result: Leaderboard) -> Table:
     )
 
 
-def families(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
-    """Yield tables of ratings and win shares by family, if there are families."""
-    if not result.families:
+def group_tables(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
+    """Yield tables of ratings and win shares by group, if there are groups."""
+    if not result.groups:
         return
     models = [line.model for line in result.ratings.models]
-    by_family = {family: {line.model: line for line in table.models} for family, table in result.families.items()}
+    by_group = {group: {line.model: line for line in table.models} for group, table in result.groups.items()}
     for title, name, written in (
-        ("Bradley-Terry ratings by family", "bradley_terry", points),
-        ("Win shares by family; ties count half", "win_share", estimated),
-        (f"Won against {options.reference}, by family", "against_reference", estimated),
+        ("Bradley-Terry ratings by group", "bradley_terry", points),
+        ("Win shares by group; ties count half", "win_share", estimated),
+        (f"Won against {options.reference}, by group", "against_reference", estimated),
     ):
         if name == "against_reference" and options.reference is None:
             continue
         rows: list[list[Cell]] = []
-        for family, lines in by_family.items():
+        for group, lines in by_group.items():
             cells = (written(getattr(lines[model], name)) if model in lines else Value("-") for model in models)
-            rows.append([family, *cells])
-        yield Table(title, ["family", *models], rows)
+            rows.append([group, *cells])
+        yield Table(title, ["group", *models], rows)
 
 
-def notes(result: Leaderboard, options: RatingOptions, *, families: bool) -> list[str]:
-    """Return notes on the ratings. With `families`, also return notes on the intervals by family."""
+def notes(result: Leaderboard, options: RatingOptions, *, groups: bool) -> list[str]:
+    """Return notes on the ratings. With `groups`, also return notes on the intervals by group."""
     scale = "mean rating 1000" if options.anchor is None else f"{options.anchor} rated 1000"
     lines = [f"{len(result.verdicts.rated)} pairs on {result.ratings.instructions} instructions, {scale}"]
     if missing := result.verdicts.without_winner_sentence():
@@ -207,7 +207,7 @@ def notes(result: Leaderboard, options: RatingOptions, *, families: bool) -> lis
         )
     if options.controls:
         lines.append(f"models are ordered by ratings with {' and '.join(options.controls)} held fixed")
-    return [*lines, *interval_notes(_intervals(result, options, families=families))]
+    return [*lines, *interval_notes(_intervals(result, options, groups=groups))]
 
 
 def _share(table: RatingTable, row: int, column: int) -> Value:
@@ -251,15 +251,15 @@ def people(result: Leaderboard) -> Iterator[Table]:
     )
 
 
-def _intervals(result: Leaderboard, options: RatingOptions, *, families: bool) -> Iterator[NamedEstimate]:
+def _intervals(result: Leaderboard, options: RatingOptions, *, groups: bool) -> Iterator[NamedEstimate]:
     for line in result.ratings.models:
         for head, name, *_ in _columns(options):
             yield NamedEstimate(line.model, head.replace("\n", " "), "all pairs", getattr(line, name))
     for name, bias in (("shown first", result.position), ("longer", result.length)):
         yield NamedEstimate(name, "share won", "all pairs", bias.won)
-    for family, table in result.families.items() if families else ():
+    for group, table in result.groups.items() if groups else ():
         for line in table.models:
-            yield NamedEstimate(line.model, "Bradley-Terry", family, line.bradley_terry)
+            yield NamedEstimate(line.model, "Bradley-Terry", group, line.bradley_terry)
 
 
 MAX_MODELS: Final = 60
@@ -268,7 +268,7 @@ MAX_MODELS: Final = 60
 _AMOUNTS: Final = ((50, 1200), (25, 600), (10, 300), (0, 0))
 _NOTE_CHARACTERS: Final = 1000
 _QUESTIONABLE: Final = 1000
-_FAMILIES: Final = 200
+_GROUPS: Final = 200
 # Space beyond the outermost intervals, as a share of the axis.
 _MARGIN: Final = 0.04
 _WINNERS: Final = {"model_a": "A", "model_b": "B", "tie": "a tie", None: "no verdict"}
@@ -291,7 +291,7 @@ def leaderboard_pages(
     head: list[Block] = [*judged, *page.notes(told, most=_NOTE_CHARACTERS), first, *drawn]
     matrix = ShownTable("t-wins", win_matrix(result), is_shaded=True)
     further = (
-        ("families", "By family of instructions", "Families", list(families(result, options))),
+        ("groups", "By group of instructions", "Groups", list(group_tables(result, options))),
         ("biases", "Influences besides the answer", "Biases", list(biases(result))),
         ("people", "Agreement with annotators", "Annotators", list(people(result))),
     )
@@ -327,11 +327,11 @@ def _shortened(result: Leaderboard, options: RatingOptions) -> tuple[Leaderboard
         return replace(table, models=lines)
 
     kept = frozenset(line.model for line in result.ratings.models[:MAX_MODELS])
-    shown_families = dict(list(result.families.items())[:_FAMILIES])
-    called = shown_names(shown_families)
-    tables = {called[family]: of(table, kept) for family, table in shown_families.items()}
+    shown_groups = dict(list(result.groups.items())[:_GROUPS])
+    called = shown_names(shown_groups)
+    tables = {called[group]: of(table, kept) for group, table in shown_groups.items()}
     reference = None if options.reference is None else names[options.reference]
-    return replace(result, ratings=of(result.ratings, kept), families=tables), replace(options, reference=reference)
+    return replace(result, ratings=of(result.ratings, kept), groups=tables), replace(options, reference=reference)
 
 
 def _chart(table: RatingTable, options: RatingOptions) -> Chart | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from gradewire._columns import ALIASES
 from gradewire._rows import is_missing
+from gradewire.results import Status
 from gradewire_cli.rows.cells import MOST_VOTES, is_no_choice, listed_votes, unpacked
 from gradewire_cli.rows.formats import Record, printable
 from gradewire_cli.rows.row import question_key_of
@@ -29,6 +31,7 @@ _ONE_HOT: Final[Mapping[str, Winner]] = {
 }
 _OTHER: dict[Winner, Winner] = {"model_a": "model_b", "model_b": "model_a", "tie": "tie"}
 _CONTENT_DEPTH = 4
+_ORDERS = 2
 NAME_CHARACTERS = 200
 """Maximum number of characters in a model's name."""
 # Maximum number of words in an answer. A larger number must be an error.
@@ -42,6 +45,13 @@ NO_VERDICT = "NO_VERDICT"
 """The status of a pair from another program that names no winner."""
 _DONE: Final = frozenset({"ok", "success", "succeeded", "completed", "complete", "done", "judged"})
 """Words of other programs for a verdict that was reached."""
+_FAILED: Final = re.compile(
+    r"fail|error|invalid|unpars|unread|unavail|time.?out|timed|cancel|abort|skip|reject|refus|incomplete|missing"
+    r"|pending|queued|running|exception|crash|\bno[ _-]",
+    re.IGNORECASE,
+)
+"""Words of other programs for a verdict that was not reached, even if the row names a winner."""
+_UNREACHED: Final = frozenset(Status) - {Status.OK, Status.TIED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +85,7 @@ class JudgedPair:
     winner: Winner | None
     status: str = OK
     orders: tuple[JudgedOrder, ...] = ()
-    family: str = ""
+    group: str = ""
     question: str = ""
     answers: tuple[str, str] = ("", "")
     has_answers: bool = False
@@ -97,12 +107,14 @@ class JudgedPair:
     def counted(self) -> Winner | None:
         """The winner for ratings, or None for a pair that ratings leave out.
 
-        Two orders that contradict each other are a tie, because each answer won once. Without a judge, a blank answer
-        loses to a non-blank answer, and two blank answers tie.
+        Two orders that contradict each other are a tie, because each answer won once. If the verdict of only one order
+        is known, nothing shows that they contradict each other. Without a judge, a blank answer loses to a non-blank
+        answer, and two blank answers tie.
         """
         if self.winner is not None:
             return self.winner
-        if self.status == INCONSISTENT and all(order.winner is not None for order in self.orders):
+        known = [order.winner for order in self.orders if order.winner is not None]
+        if self.status == INCONSISTENT and (len(known) == _ORDERS or not self.orders):
             return "tie"
         if self.status != EMPTY or not self.has_answers:
             return None
@@ -197,6 +209,8 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
     votes = _votes(unpacked(value("votes"), brackets="[{"), models)
     winner = stated = _winner(value("winner"), fields, models)
     status = _status(fields.get("status"))
+    if winner is not None and not _says_failed(status):
+        status = OK
     if winner is None and status == OK:
         if not votes and fields.keys().isdisjoint((*names["winner"], *names["votes"], *_ONE_HOT)):
             raise ValueError(f"no winner (columns {', '.join((*names['winner'], *names['votes']))})")
@@ -218,7 +232,7 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
         winner=winner,
         status=status,
         orders=_orders(fields, winner if stated else None),
-        family=_text(value("family")),
+        group=_text(value("group")),
         question=question,
         answers=answers,
         has_answers=None not in sides,
@@ -241,6 +255,11 @@ def majority(votes: Sequence[Winner]) -> Winner:
 def _status(value: Any) -> str:
     status = OK if is_missing(value) else printable(str(value)).strip()[:NAME_CHARACTERS]
     return OK if not status or status.lower() in _DONE else status
+
+
+def _says_failed(status: str) -> bool:
+    """Return True if a status says that no verdict was reached. Other words do not take a stated winner away."""
+    return status.upper() in _UNREACHED or _FAILED.search(status) is not None
 
 
 def _name(value: Any) -> str:

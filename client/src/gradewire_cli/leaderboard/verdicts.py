@@ -64,9 +64,9 @@ class Verdicts:
         return [pair for pair in self.pairs if pair.counted is not None]
 
     @property
-    def families(self) -> list[str]:
-        """Names of the families, sorted. Empty if there is only one family."""
-        found = sorted({pair.family for pair in self.rated} - {""})
+    def groups(self) -> list[str]:
+        """Names of the groups, sorted. Empty if there is only one group."""
+        found = sorted({pair.group for pair in self.rated} - {""})
         return found if len(found) > 1 else []
 
     @property
@@ -130,9 +130,9 @@ class Verdicts:
             ]
         return _matches(rows, self.models, None)
 
-    def of_family(self, family: str) -> Verdicts:
-        """Return the pairs of one family."""
-        return Verdicts([pair for pair in self.pairs if pair.family == family])
+    def of_group(self, group: str) -> Verdicts:
+        """Return the pairs of one group."""
+        return Verdicts([pair for pair in self.pairs if pair.group == group])
 
 
 def questionable(pairs: Iterable[JudgedPair], *, most: int) -> list[JudgedPair]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import sys
 from collections import Counter, deque
@@ -166,13 +167,20 @@ class RankJob:
         with Journal(self.out) if self.out else contextlib.nullcontext() as journal:
             if not (self.resume or self.overwrite):
                 refuse_existing(self.out)
+            questions = self._questions()
             async with self.connection.open(transport) as client:
                 tell(judge_notes(await client.models(), {judge_name(self.by)}))
                 options = CompareOptions(deadline_s=self.connection.deadline_s)
                 chooser = await JudgeChooser.open(client, self.by, self.by.name, **options)
-                await self._rank(client, chooser.line, journal)
+                await self._rank(client, chooser.line, questions, journal)
 
-    async def _rank(self, client: AsyncClient, by: str, journal: Journal | None) -> None:
+    def _questions(self) -> Iterator[Question]:
+        """Return the questions. Read the first one now, because a judge need not be asked about a wrong file."""
+        questions = self.reader.read(self.source.name, self.source.records())
+        first = next(questions, None)
+        return itertools.chain(() if first is None else (first,), questions)
+
+    async def _rank(self, client: AsyncClient, by: str, questions: Iterable[Question], journal: Journal | None) -> None:
         lines = _Lines(journal, by)
         lines.open(resume=self.resume)
         waiting: deque[_Open] = deque()
@@ -186,7 +194,7 @@ class RankJob:
             take(done.question, done.line(by))
 
         with progress("ranking", None, quiet=self.quiet, rows_on_stdout=journal is None) as shown:
-            pairs = self._pairs(waiting, lines.known, take)
+            pairs = self._pairs(questions, waiting, lines.known, take)
             async with aclosing(
                 client.compare_stream(pairs, self.by, deadline_s=self.connection.deadline_s)
             ) as comparisons:
@@ -198,9 +206,12 @@ class RankJob:
                 take_complete(waiting.popleft())
         lines.finish()
 
-    def _pairs(self, waiting: deque[_Open], known: Mapping[Key, Mapping[str, Any]], take: Any) -> Iterator[Pair]:
+    @staticmethod
+    def _pairs(
+        questions: Iterable[Question], waiting: deque[_Open], known: Mapping[Key, Mapping[str, Any]], take: Any
+    ) -> Iterator[Pair]:
         sent = 0
-        for question in self.reader.read(self.source.name, self.source.records()):
+        for question in questions:
             if (line := known.get((question.index, question.digest))) is not None:
                 take(question, line, new=False)
                 continue
@@ -238,6 +249,7 @@ class RankJob:
     async def estimate(self, transport: Transport | None) -> None:
         """Print the calls, tokens and price of a run, using nothing from the server except its list of models."""
         prompts = server_module("gradewire_cli.server_prompts")
+        questions = self._questions()
         async with self.connection.open(transport) as client:
             listed = await client.models()
         elsewhere, name = runs_elsewhere(listed, self.by), judge_name(self.by)
@@ -249,7 +261,7 @@ class RankJob:
         view = prompts.pair_viewer(self.by.to_spec())
         work = JudgeWork(name, view, meter, elsewhere, bounded, noun="pairs")
         known: set[int] = set()
-        for question in self.reader.read(self.source.name, self.source.records()):
+        for question in questions:
             self.questions += 1
             self.refused += question.plan.refusal is not None
             for index, pair in enumerate(question.plan.pairs):

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradewire.errors import InvalidRequest
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
-from gradewire.results import ScoreWarning
+from gradewire.results import ScoreWarning, Status
 from gradewire_cli.problems import InputError, nothing_scored
 from gradewire_cli.results.accuracy_tables import People
 from gradewire_cli.results.results_table import TABLE_SUFFIXES
@@ -211,7 +211,11 @@ class LabelledRows:
                 metric to compare with the evaluator.
         """
         if not self._labels and self.against is not None and any(self.against.tally.failures.values()):
-            raise nothing_scored(f"no row has a score for {self.against.name}", self.against.tally.failures)
+            failures = self.against.tally.failures
+            if {status for status, number in failures.items() if number} == {Status.EMPTY_PREDICTION}:
+                blank = failures[Status.EMPTY_PREDICTION]
+                raise InputError(f"--against {self.against.name}: all {blank} answers are blank, so none has a score")
+            raise nothing_scored(f"no row has a score for {self.against.name}", failures)
         if self._labels and not self._scores and self.against is not None:
             raise InputError(f"--against {self.against.name}: the scores have no other metric to compare with")
         if not self._labels and self.unreadable:

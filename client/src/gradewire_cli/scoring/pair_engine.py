@@ -298,7 +298,7 @@ def line_of(pair: AnswerPair, choice: Choice, said: Mapping[str, Any]) -> dict[s
     return {
         "id": pair.id,
         "instruction_id": question or pair.id,
-        "family": pair.a.row.group or pair.a.row.dataset,
+        "group": pair.a.row.group or pair.a.row.dataset,
         "question": pair.a.text("question"),
         "model_a": pair.model_a,
         "model_b": pair.model_b,
