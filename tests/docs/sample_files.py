@@ -246,6 +246,8 @@ def write_samples(directory: Path) -> None:
     models = [{**row, "id": f"{row['id']}-{model}", "model": model} for model in _MODELS for row in asked]
     (directory / "models.jsonl").write_text(_jsonl(models))
     (directory / "pairs.jsonl").write_text(_jsonl(_pairs()))
+    samples = [{"prompt": row["question"], "answers": [row["prediction"], *row["references"]]} for row in rows()]
+    (directory / "samples.jsonl").write_text(_jsonl(samples))
     (directory / "examples/choices").mkdir()
     choices = (ROOT / "examples/choices/development.jsonl").read_text("utf-8").splitlines(keepends=True)
     (directory / "examples/choices/development.jsonl").write_text("".join(choices[::10]))

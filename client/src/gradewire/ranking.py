@@ -99,7 +99,7 @@ class RankingCost:
     Attributes:
         pairs: Number of pairs to compare.
         verdicts: Number of the judge's verdicts, two for each pair. In a plan, the maximum: pairs that look the same
-            need no verdict.
+            need no verdict. With `mode=reason`, a verdict takes two calls of the judge.
         prompt_tokens: Number of tokens that the judge read; 0 in a plan, or if unknown.
         generated_tokens: Number of tokens that the judge wrote; 0 in a plan, or if unknown.
     """
