@@ -22,7 +22,7 @@ from gradewire import (
 )
 from gradewire.ranking import MOST_ANSWERS, QuestionPlan, schedule
 from gradewire.testing import StubTransport, echo_comparisons
-from gradewire_proto.v1 import judging_pb2
+from gradewire_proto.v1 import judging_pb2, types_pb2
 
 Verdict = Callable[[judging_pb2.Pair], Winner | None]
 
@@ -87,6 +87,20 @@ def test_ties_and_failures_are_counted_and_not_scored() -> None:
         (tied,) = client.rank([{"question": "q", "answers": ["x", "y", "z"]}])
     assert {(answer.score, answer.status, answer.message) for answer in tied.answers} == {
         (None, Status.TIED, "all 2 pairs of the answer are ties")
+    }
+
+
+def test_a_message_names_no_position_that_the_caller_does_not_know() -> None:
+    def failed(request: judging_pb2.CompareRequest) -> judging_pb2.CompareResponse:
+        reply = echo_comparisons(request, winner=lambda _: None)
+        for pair in reply.pairs:
+            pair.status, pair.message = types_pb2.STATUS_UNPARSABLE, "pair: the judge wrote a poem"
+        return reply
+
+    with Client(transport=StubTransport(compare=failed)) as client:
+        (found,) = client.rank([{"question": "q", "answers": ["a", "b"]}])
+    assert {(answer.status, answer.message) for answer in found.answers} == {
+        (Status.UNPARSABLE, "no pair of the answer has a winner: the judge wrote a poem")
     }
 
 

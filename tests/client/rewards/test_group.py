@@ -135,6 +135,10 @@ def test_a_server_that_is_gone_excludes_and_a_wrong_token_raises() -> None:
     assert {reward.status for reward in rewards} <= {Status.UNAVAILABLE, Status.TIMEOUT}
     with GroupReward(Judge(*[AccessDenied("wrong token")] * 9)) as scorer, pytest.raises(AccessDenied):
         scorer.score(samples_of("a", "b"))
+    unknown_host = ServerUnreachable("no such host")
+    unknown_host.may_pass = False
+    with GroupReward(Judge(*[unknown_host] * 99)) as scorer, pytest.raises(ServerUnreachable, match="no such host"):
+        scorer.score(samples_of("a", "b"))
 
 
 @pytest.mark.parametrize(
