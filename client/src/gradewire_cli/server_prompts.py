@@ -12,7 +12,8 @@ from gradewire_models.judges.repository import default_judge_repository
 from gradewire_proto.v1 import judging_pb2, types_pb2
 from gradewire_server import prompt_view
 from gradewire_server.judges.remote.server import Question
-from gradewire_server.metrics.prompts.library import PromptLibrary, read_prompt
+from gradewire_server.metrics.prompts.library import PromptLibrary
+from gradewire_server.metrics.prompts.parsing import read_prompt
 from gradewire_server.metrics.prompts.prompt_file import PromptFile
 from gradewire_server.metrics.prompts.template import PromptError
 from gradewire_server.prompt_view import (

@@ -12,8 +12,9 @@ from tests.support.judges.scripted import saying, shown
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Generate, Generated
 from gradewire_server.metrics.common import is_blank
-from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS, read_prompt
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS
 from gradewire_server.metrics.prompts.neutralise import cut_to_words
+from gradewire_server.metrics.prompts.parsing import read_prompt
 from gradewire_server.metrics.text.words import split_words
 from gradewire_server.scoring.synthetic import (
     MAX_CHARACTERS,

@@ -89,6 +89,7 @@ class Generate:
 
     Attributes:
         stop: Strings that end the answer and are not part of the answer. The end of the turn also ends the answer.
+        example: An answer in the form that the caller reads, for views of prompts. No judge sees it.
     """
 
     model: str
@@ -96,6 +97,7 @@ class Generate:
     max_tokens: int
     stop: tuple[str, ...] = ()
     namespace: str = ""
+    example: str = ""
 
 
 @dataclass(frozen=True, slots=True)

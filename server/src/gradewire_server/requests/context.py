@@ -16,7 +16,8 @@ from gradewire_proto.wire_rules import MAX_PROMPT_BYTES, split_pin
 from gradewire_server.domain.items import Failure, MetricResult, Status, quoted
 from gradewire_server.domain.metric import Metric, ParameterError
 from gradewire_server.domain.ports import ModelStatus, Ports
-from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS, PromptLibrary, read_prompt
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS, PromptLibrary
+from gradewire_server.metrics.prompts.parsing import read_prompt
 from gradewire_server.metrics.prompts.template import PromptError
 from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.requests.admission import Admission

@@ -412,10 +412,10 @@ def test_a_prompt_of_another_metric_is_refused_and_nothing_is_prepared() -> None
     assert Table().run(Compare().prepare(ReferenceEntry("q", ("a",)), CompareParameters())) is None
 
 
-def test_a_prompt_file_needs_all_three_labels() -> None:
+def test_a_prompt_file_needs_a_label_for_either_answer() -> None:
     text = CompareParameters().file.text
-    with pytest.raises(ParameterError, match=r"1 for the first answer, 0 for the second, 0\.5 for a tie"):
-        CompareParameters(prompt=text.replace('"B" = 0, "tie" = 0.5', '"B" = 0'))
+    with pytest.raises(ParameterError, match=r"labels for the values 1 and 0: 1 for the first answer, 0 for the sec"):
+        CompareParameters(prompt=text.replace('"B" = 0, "tie" = 0.5', '"tie" = 0.5'))
     with pytest.raises(ParameterError, match=r"\{second\} is missing"):
         CompareParameters(prompt=text.replace("Answer B: {second}", "Answer B:", 1))
     without = text.replace("[variants.extract]", "[variants.unknown]")

@@ -13,7 +13,8 @@ from gradewire_server.domain.judge import Choose, Generate, Generated
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
 from gradewire_server.metrics.judged.lave import LAVE as METRIC
 from gradewire_server.metrics.judged.lave import LaveParameters
-from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS, read_prompt
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS
+from gradewire_server.metrics.prompts.parsing import read_prompt
 
 FILE = read_prompt(LAVE.encode())
 WEIGHTS = (0.2, 0.3, 0.5)

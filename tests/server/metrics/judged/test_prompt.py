@@ -29,8 +29,9 @@ from gradewire_server.metrics.judged.prompt import (
     words_of_choice,
 )
 from gradewire_server.metrics.judged.references import View
-from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS, read_prompt
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS
 from gradewire_server.metrics.prompts.neutralise import Delimiters, neutralise
+from gradewire_server.metrics.prompts.parsing import read_prompt
 
 if TYPE_CHECKING:
     from gradewire_server.metrics.prompts.prompt_file import PromptFile

@@ -12,8 +12,9 @@ from gradewire_server.domain.judge import Role
 from gradewire_server.metrics.judged.prompt import fixed_turns
 from gradewire_server.metrics.judged.references import View
 from gradewire_server.metrics.prompts import library as prompt_library
-from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS, PromptLibrary, read_prompt
+from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS, PromptLibrary
 from gradewire_server.metrics.prompts.neutralise import Delimiters
+from gradewire_server.metrics.prompts.parsing import read_prompt
 from gradewire_server.metrics.prompts.prompt_file import (
     COMPARE,
     DEMONSTRATION_SETS,
@@ -211,7 +212,7 @@ def test_the_other_metrics_have_files_too(text: str) -> None:
         (LAVE, 'metric = "lave"', 'metric = "smile"', "metric"),
         (LAVE, 'system = "Rate it."', 'sytem = "Rate it."', "sytem"),
         (LAVE, 'separator = " | "', 'seperator = " | "', "references.seperator"),
-        (LAVE, 'separator = " | "', 'separator = "\\n"', "references.separator"),
+        (LAVE, 'plain = "{reference}"', 'plain = "{reference}\\n"', "references.plain"),
         (LAVE, 'plain = "{reference}"', 'plain = "{count}"', "references.plain"),
         (LAVE, 'counted = "{reference} (', 'counted = "{reference!r} (', "references.counted"),
         (LAVE, "most = 3", "most = 0", "references.most"),
@@ -254,7 +255,7 @@ def test_the_other_metrics_have_files_too(text: str) -> None:
         (LAVE, 'references = ["Ada", "Ada Lovelace"]', "references = []", "demonstrations.long[0].references"),
         (LAVE, 'references = ["Ada", "Ada Lovelace"]', "references = [1]", "demonstrations.long[0].references[0]"),
         (LAVE, "[[variants.rating.steps]]", "[variants.rating.steps]", "variants.rating.steps"),
-        (GRADE, "{ yes = 1, no = 0 }", "{ yes = 1, no = 0.5 }", "variants.match.steps[1].labels.no"),
+        (GRADE, "{ yes = 1, no = 0 }", "{ yes = 1, no = 0.25 }", "variants.match.steps[1].labels.no"),
         (GRADE, "{ yes = 1, no = 0 }", "{ yes = 1, sure = 1 }", "variants.match.steps[1].labels"),
         (GRADE, 'opening = "Correct:"', "", "variants.match.steps[1].opening"),
         (SYNTHETIC_READING, "{answer}", "{reference}", "variants.sentence.item"),

@@ -4,7 +4,7 @@ Source: Bitton et al. 2023, "VisIT-Bench", section 4.3 and appendix F. The judge
 tie.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import ClassVar, Final
@@ -22,7 +22,7 @@ from gradewire_server.domain.items import (
     Status,
     Winner,
 )
-from gradewire_server.domain.judge import Choice, JudgePrompt, Turn
+from gradewire_server.domain.judge import Choice, Generated, JudgePrompt, Turn
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Program, Rounds
 from gradewire_server.metrics.common import (
@@ -34,12 +34,22 @@ from gradewire_server.metrics.common import (
     scoring,
     stop_at,
 )
-from gradewire_server.metrics.judged.metric import Answer, Exchange, PromptParameters, ask_step, read_answer
+from gradewire_server.metrics.judged.metric import (
+    WRITTEN,
+    Answer,
+    Chosen,
+    Exchange,
+    PromptParameters,
+    ask_for_text,
+    ask_step,
+    read_answer,
+    read_text,
+)
 from gradewire_server.metrics.judged.prompt import CAPTION_SEPARATOR, judge_prompt, turns_before, without_praise
 from gradewire_server.metrics.judged.references import (
     DEFAULT_SHARE,
-    choose_shown,
     count_references,
+    shown_references,
     without_rare,
     write_references,
 )
@@ -50,7 +60,16 @@ from gradewire_server.metrics.prompts.neutralise import (
     neutralise,
     without_markup,
 )
-from gradewire_server.metrics.prompts.prompt_file import EXTRACT, PAIR_SETS, Demonstration, PromptFile, Step, Variant
+from gradewire_server.metrics.prompts.prompt_file import (
+    EXTRACT,
+    PAIR_SETS,
+    Demonstration,
+    NoVerdict,
+    PromptFile,
+    Step,
+    Variant,
+)
+from gradewire_server.metrics.prompts.reading import spoken_text
 from gradewire_server.metrics.prompts.template import Rendered
 from gradewire_server.metrics.text.words import MAX_WORDS
 
@@ -131,12 +150,24 @@ class Order:
             return
         self.answers[step.name] = read
         if isinstance(answer, Choice):
-            first, second, tie = (
-                sum(p for p, value in zip(answer.probabilities, step.values, strict=True) if value == wanted)
-                for wanted in (_FIRST, _SECOND, _TIE)
-            )
-            a, b = (first, second) if self.first is Winner.A else (second, first)
-            self.probabilities, self.label_mass = (a, b, tie), answer.mass
+            self._choose(Chosen(step, answer))
+
+    def take_text(self, variant: Variant, answer: Generated | Failure) -> None:
+        """Store the judge's one text, with the reason and the winner."""
+        if isinstance(answer, Generated):
+            self.answers[WRITTEN] = spoken_text(answer.text)
+        chosen = read_text(variant, answer)
+        self.unreadable = chosen if isinstance(chosen, Failure) else None
+        if isinstance(chosen, Mapping):
+            self._choose(chosen[variant.last.name])
+
+    def _choose(self, chosen: Chosen) -> None:
+        weighted = chosen.step.weighted(chosen.choice.probabilities)
+        first, second, tie = (
+            sum(share for share, value in weighted if value == wanted) for wanted in (_FIRST, _SECOND, _TIE)
+        )
+        a, b = (first, second) if self.first is Winner.A else (second, first)
+        self.probabilities, self.label_mass = (a, b, tie), chosen.choice.mass
 
 
 _SCORE_BY_WINNER: Final = {Winner.A: 1.0, Winner.B: 0.0, Winner.TIE: 0.5}
@@ -192,9 +223,10 @@ def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = 
     )
     shown = None
     if parameters.references:
-        counted = without_rare(count_references(pair.references), DEFAULT_SHARE)
+        kept = without_rare(count_references(pair.references), DEFAULT_SHARE)
         # If there is no space for all aliases, show the aliases that are closest to either answer.
-        shown = choose_shown(counted, " ".join(sorted((a, b))), file.references, ShownReferences.ALL)
+        both = " ".join(sorted((a, b)))
+        shown = shown_references(pair.references, kept, both, file.references, ShownReferences.ALL)
     known = shown.counted.texts if shown else ()
     neutral = tuple(neutralise(answer, variant.delimiters) for answer in (a, b))
     # Keep words that occur in both answers, because they praise neither answer.
@@ -231,10 +263,11 @@ def _cut_answer(answer: str, most_words: int, most_characters: int) -> tuple[str
 
 def _demonstrated(file: PromptFile, variant: Variant, solved: Demonstration, *, caption: bool) -> Rendered:
     counted = count_references(solved.references)
+    shown = shown_references(solved.references, counted, "", file.references, ShownReferences.ALL)
     fields = {
         "question": neutralise(solved.question, variant.delimiters),
         "caption": neutralise(solved.caption, variant.delimiters) if caption else "",
-        "references": write_references(counted, file.references, variant.delimiters),
+        "references": write_references(shown.counted, file.references, variant.delimiters),
     }
     answers = tuple(neutralise(answer, variant.delimiters) for answer in (solved.prediction, solved.second))
     return _rendered(variant, fields, answers)
@@ -309,7 +342,10 @@ def _ask(asked: PairRounds, pair: Pair, parameters: CompareParameters, *, shorte
                 for order in asked.orders
                 if order.unreadable is None
             ]
-            yield from _ask_step_in_orders(asked, parameters.model, step, asking, variant.delimiters)
+            if variant.max_tokens:  # such a variant has one step
+                yield from _ask_for_texts(asked, parameters.model, variant, asking)
+            else:
+                yield from _ask_step_in_orders(asked, parameters.model, step, asking, variant.delimiters)
             if shortens and asked.too_long:
                 return None
         if EXTRACT in file.variants:
@@ -323,13 +359,28 @@ def _extract_missing_verdicts(asked: PairRounds, parameters: CompareParameters) 
     file, variant = parameters.file, parameters.file.variants[EXTRACT]
     fixed = fixed_turns(file, EXTRACT, caption=False, image=False)
     asking = [
-        (order, judge_prompt(fixed, variant.item.render({"reason": order.reason}), variant, {}))
+        (order, judge_prompt(fixed, _rendered_reason(variant, order.reason), variant, {}))
         for order in asked.orders
         if order.unreadable is not None and order.reason
     ]
     yield from _ask_step_in_orders(asked, parameters.model, variant.last, asking, variant.delimiters)
     for order, _ in asking:
         order.extracted = order.unreadable is None
+
+
+def _rendered_reason(variant: Variant, reason: str) -> Rendered:
+    # A reason from a judge's one text has all its lines, and may repeat an attack from an answer.
+    return variant.item.render({"reason": neutralise(reason, variant.delimiters)})
+
+
+def _ask_for_texts(
+    asked: PairRounds, model: str, variant: Variant, asking: Sequence[tuple[Order, JudgePrompt]]
+) -> Rounds[None]:
+    answers = yield from ask_for_text(model, variant, [prompt for _, prompt in asking])
+    for (order, _), answer in zip(asking, answers, strict=True):
+        _count(asked, answer)
+        order.take_text(variant, answer)
+    _stop_without_verdict(asking)
 
 
 def _ask_step_in_orders(
@@ -339,14 +390,28 @@ def _ask_step_in_orders(
         return
     answers = yield from ask_step(model, step, [prompt for _, prompt in asking])
     for (order, _), answer in zip(asking, answers, strict=True):
-        if isinstance(answer, Failure) and answer.status is not Status.UNPARSABLE:
+        _count(asked, answer)
+        order.take(step, answer, delimiters)
+    _stop_without_verdict(asking)
+
+
+def _count(asked: PairRounds, answer: Answer) -> None:
+    """Count an answer's tokens; raise FailureError if the judge failed."""
+    if isinstance(answer, Failure):
+        if answer.status is not Status.UNPARSABLE:
             asked.too_long |= answer.status is Status.INVALID_INPUT
             raise FailureError(answer)
-        if not isinstance(answer, Failure):
-            asked.count(answer)
-            asked.cut |= answer.truncated
-            asked.too_long |= answer.truncated
-        order.take(step, answer, delimiters)
+        return
+    asked.count(answer)
+    asked.cut |= answer.truncated
+    asked.too_long |= answer.truncated
+
+
+def _stop_without_verdict(asking: Sequence[tuple[Order, JudgePrompt]]) -> None:
+    """Raise FailureError if the judge chose a label that is no verdict, because its reason has no verdict either."""
+    failure = next((order.unreadable for order, _ in asking if isinstance(order.unreadable, NoVerdict)), None)
+    if failure is not None:
+        raise FailureError(failure)
 
 
 class Compare(NothingToPrepare):

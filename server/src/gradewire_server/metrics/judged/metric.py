@@ -32,7 +32,8 @@ from gradewire_server.metrics.judged.prompt import (
 from gradewire_server.metrics.judged.references import View, count_references, other_key, rule_verdict, says_key
 from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS, PromptLibrary
 from gradewire_server.metrics.prompts.neutralise import Delimiters, neutralise
-from gradewire_server.metrics.prompts.prompt_file import PromptFile, Step
+from gradewire_server.metrics.prompts.prompt_file import PromptFile, Step, Variant
+from gradewire_server.metrics.prompts.reading import example, read_label, spoken_text
 from gradewire_server.metrics.prompts.template import PromptError
 
 WITHSTANDS_BELOW: Final = 0.5
@@ -44,6 +45,10 @@ of docs/research/attacks.md.
 MIN_LABEL_MASS: Final = 0.01
 """Minimum total probability of all labels. Below this limit, the judge's answer is not a label."""
 
+
+WRITTEN: Final = "reason"
+"""The name of the judge's one text among its answers."""
+EXAMPLE_REASON: Final = "THE JUDGE'S REASON GOES HERE"
 
 ADVICE: Final = (
     "On labelled answers to text questions, a small judge agrees less with annotators than smile does, and costs far "
@@ -139,11 +144,39 @@ def ask_step(model: str, step: Step, prompts: Sequence[JudgePrompt]) -> Rounds[t
     return answers
 
 
+def ask_for_text(
+    model: str, variant: Variant, prompts: Sequence[JudgePrompt]
+) -> Rounds[tuple[Generated | Failure, ...]]:
+    """Ask a judge for the one text of a variant for several prompts in one round; return the answers in order."""
+    shown = example([step.rule for step in variant.steps], EXAMPLE_REASON)
+    answers: tuple[Generated | Failure, ...] = yield tuple(
+        Generate(model, prompt, variant.max_tokens, variant.stop, example=shown) for prompt in prompts
+    )
+    return answers
+
+
+def read_text(variant: Variant, answer: Generated | Failure) -> "dict[str, Chosen] | Failure":
+    """Return the labels that a judge's one text states, by step name, or the reason why a label is missing."""
+    if isinstance(answer, Failure):
+        return answer
+    chosen: dict[str, Chosen] = {}
+    for step in variant.steps:
+        found = read_label(answer.text, step.rule, whole=answer.complete)
+        if isinstance(found, Failure):
+            return found
+        if (without := step.without_verdict(step.labels[found])) is not None:
+            return without
+        shares = tuple(float(place == found) for place in range(len(step.labels)))
+        chosen[step.name] = Chosen(step, Choice(shares, None, answer.prompt_tokens, answer.truncated))
+    return chosen
+
+
 def read_answer(step: Step, answer: Answer, delimiters: Delimiters) -> str | Failure:
     """Return the label or text of a judge's answer, for the next step's prompt.
 
-    Return UNPARSABLE if the total probability of all labels is below MIN_LABEL_MASS, or if the judge wrote no text.
-    Text is neutralised, because it may repeat an attack from the answer under test.
+    Return UNPARSABLE if the total probability of all labels is below MIN_LABEL_MASS, or if the judge wrote no text. If
+    the label is no verdict, return the failure that the prompt maps it to. Text is neutralised, because it may repeat
+    an attack from the answer under test.
     """
     if isinstance(answer, Failure):
         return answer
@@ -151,7 +184,8 @@ def read_answer(step: Step, answer: Answer, delimiters: Delimiters) -> str | Fai
         text = neutralise(answer.text, delimiters)
         return text or Failure(Status.UNPARSABLE, f"the judge wrote no {step.name}")
     if answer.mass is None or answer.mass >= MIN_LABEL_MASS:
-        return step.labels[answer.probabilities.index(max(answer.probabilities))]
+        label = step.labels[answer.probabilities.index(max(answer.probabilities))]
+        return step.without_verdict(label) or label
     return Failure(
         Status.UNPARSABLE,
         f"the judge's answer is none of the labels {shortened(', '.join(step.labels))}, which together have a "
@@ -205,11 +239,11 @@ class Chosen:
 
     def value(self, how: LabelValue) -> float:
         """Return the value of the choice, on the labels' scale."""
-        probabilities, values = self.choice.probabilities, self.step.values
+        weighted = self.step.weighted(self.choice.probabilities)
         if how is LabelValue.MOST_PROBABLE:
-            return values[probabilities.index(max(probabilities))]
-        mean = sum(p * value for p, value in zip(probabilities, values, strict=True))
-        return min(max(mean, min(values)), max(values))
+            return max(weighted, key=lambda row: row[0])[1]
+        values = [value for _, value in weighted]
+        return min(max(sum(share * value for share, value in weighted), min(values)), max(values))
 
 
 @dataclass(slots=True)
@@ -226,7 +260,7 @@ class Judged(Exchange):
 
 
 def ask_judge(model: str, file: PromptFile, variant_name: str, item: Item, view: View) -> Rounds[Judged]:
-    """Ask a judge all steps of a variant, one after the other, about an item that passes `check_judged`.
+    """Ask a judge about an item that passes `check_judged`: all steps of a variant in turn, or for one text.
 
     Raises:
         FailureError: The judge failed, or its answer is UNPARSABLE.
@@ -236,21 +270,36 @@ def ask_judge(model: str, file: PromptFile, variant_name: str, item: Item, view:
     fixed = fixed_turns(file, variant_name, shown.kind, view)
     demonstrated = demonstration_set(file, variant, shown.kind, view.shots)
     judged = Judged(shown.cut, shown.masked, demonstrated, shown.matched_reference)
+    images = item.images if view.image else ()
+    if variant.max_tokens:
+        prompt = judge_prompt(fixed, shown.rendered, variant, {}, images)
+        (written,) = yield from ask_for_text(model, variant, [prompt])
+        chosen = read_text(variant, written)
+        if isinstance(written, Failure) or isinstance(chosen, Failure):
+            raise _failed(judged, written, chosen)
+        judged.count(written)
+        judged.cut |= written.truncated
+        judged.choices, judged.answers = chosen, {WRITTEN: spoken_text(written.text)}
+        return judged
     for step in variant.steps:
-        prompt = judge_prompt(fixed, shown.rendered, variant, judged.answers, item.images if view.image else ())
+        prompt = judge_prompt(fixed, shown.rendered, variant, judged.answers, images)
         (answer,) = yield from ask_step(model, step, [prompt])
         read = read_answer(step, answer, variant.delimiters)
         if isinstance(answer, Failure) or isinstance(read, Failure):
-            failure = next(each for each in (answer, read) if isinstance(each, Failure))
-            # Cut or masked text may explain an unreadable reply, but no other failure.
-            warnings = judged.warnings if failure.status is Status.UNPARSABLE else ()
-            raise FailureError(failure, replace(MetricResult.failed(failure), warnings=warnings))
+            raise _failed(judged, answer, read)
         judged.count(answer)
         judged.cut |= answer.truncated
         judged.answers[step.name] = read
         if isinstance(answer, Choice):
             judged.choices[step.name] = Chosen(step, answer)
     return judged
+
+
+def _failed(judged: Judged, *found: object) -> FailureError:
+    failure = next(each for each in found if isinstance(each, Failure))
+    # Cut or masked text may explain an unreadable reply, but no other failure.
+    warnings = judged.warnings if failure.status is Status.UNPARSABLE else ()
+    return FailureError(failure, replace(MetricResult.failed(failure), warnings=warnings))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,21 @@ from gradewire_server.metrics.common import check_question, has_letter_or_digit
 from gradewire_server.metrics.judged.references import (
     CountedReferences,
     View,
-    choose_shown,
     count_references,
     is_binary,
+    shown_references,
     without_rare,
     write_references,
 )
 from gradewire_server.metrics.prompts.neutralise import MAX_CHARACTERS, Delimiters, any_of, cut_to_words, neutralise
-from gradewire_server.metrics.prompts.prompt_file import DEMONSTRATION_SETS, Demonstration, PromptFile, Step, Variant
+from gradewire_server.metrics.prompts.prompt_file import (
+    DEMONSTRATION_SETS,
+    Demonstration,
+    Layout,
+    PromptFile,
+    Step,
+    Variant,
+)
 from gradewire_server.metrics.prompts.template import Rendered
 from gradewire_server.metrics.text.folding import READINGS, Reading, as_written, folded, with_marks, without_dress
 from gradewire_server.metrics.text.words import MAX_WORDS
@@ -253,8 +260,14 @@ def turns_before(
     turns = [Turn(Role.SYSTEM, system)] if system else []
     for shown, demonstration in solved:
         turns.append(Turn(Role.USER, shown.text))
-        turns.append(Turn(Role.ASSISTANT, previous_answers(variant.steps, demonstration.answers)))
+        turns.append(Turn(Role.ASSISTANT, _demonstrated_turn(variant, demonstration.answers)))
     return tuple(turns)
+
+
+def _demonstrated_turn(variant: Variant, answers: Mapping[str, str]) -> str:
+    if variant.max_tokens and variant.reply is not None:
+        return variant.reply.render(answers).text
+    return previous_answers(variant.steps, answers)
 
 
 def judge_prompt(
@@ -264,11 +277,29 @@ def judge_prompt(
     answers: Mapping[str, str],
     images: tuple[Image, ...] = (),
 ) -> JudgePrompt:
-    """Return the prompt for the first step that has no answer yet; `answers` are the earlier steps' answers by name."""
+    """Return the prompt for the first step that has no answer yet; `answers` are the earlier steps' answers by name.
+
+    In a variant with one text, the judge's turn begins with nothing.
+    """
+    lead = item.lead
+    if variant.layout is Layout.TEXT:
+        fixed, lead = (), f"{_text_of(fixed)}{lead}"
+    if variant.max_tokens:
+        return JudgePrompt(fixed, lead, item.prediction, item.tail, "", images)
     step = next(step for step in variant.steps if step.name not in answers)
     done = [step for step in variant.steps if step.name in answers]
     before = [previous_answers(done, answers)] if done else []
-    return JudgePrompt(fixed, item.lead, item.prediction, item.tail, "\n".join((*before, step.opening)), images)
+    return JudgePrompt(fixed, lead, item.prediction, item.tail, "\n".join((*before, step.opening)), images)
+
+
+def _text_of(fixed: tuple[Turn, ...]) -> str:
+    """Return the turns as one text. A judge's turn follows on the same line if the turn before it asks for it."""
+    text = ""
+    for turn in fixed:
+        if turn.role is Role.ASSISTANT:
+            text = f"{text.removesuffix(_BETWEEN)}{' ' if text.endswith((f':{_BETWEEN}', f'={_BETWEEN}')) else _LINE}"
+        text += f"{turn.text}{_BETWEEN}"
+    return text
 
 
 def text_prompt(file: PromptFile, variant_name: str, fields: Mapping[str, str]) -> JudgePrompt:
@@ -281,16 +312,22 @@ def text_prompt(file: PromptFile, variant_name: str, fields: Mapping[str, str]) 
     return judge_prompt(fixed_turns(file, variant_name, "", View()), variant.item.render(shown), variant, {})
 
 
+_LINE: Final = "\n"
+_BETWEEN: Final = "\n\n"
+
+
 def previous_answers(steps: list[Step] | tuple[Step, ...], answers: Mapping[str, str]) -> str:
     """Return a judge's turn: for each step, a line with the step's opening and the judge's answer."""
-    return "\n".join(f"{step.opening} {answers[step.name]}".lstrip() for step in steps)
+    return "\n".join(f"{step.opening} {' '.join(answers[step.name].split())}".lstrip() for step in steps)
 
 
 def _demonstrated(file: PromptFile, variant: Variant, demonstration: Demonstration, view: View) -> dict[str, str]:
-    counted = without_rare(count_references(demonstration.references), view.share)
-    # With AUTO, demonstrations show the same references as with CLOSEST, so only the item's turn can differ.
-    choice = ShownReferences.ALL if view.references is ShownReferences.ALL else ShownReferences.CLOSEST
-    shown = choose_shown(counted, demonstration.prediction, file.references, choice)
+    # With AUTO, demonstrations show the same references as with CLOSEST, so only the item's turn can differ. Repeated
+    # references are always shown alike.
+    auto = ShownReferences.AUTO if file.references.repeat else ShownReferences.CLOSEST
+    choice = auto if view.references is ShownReferences.AUTO else view.references
+    kept = without_rare(count_references(demonstration.references), view.share)
+    shown = shown_references(demonstration.references, kept, demonstration.prediction, file.references, choice)
     references = write_references(shown.counted, file.references, variant.delimiters)
     return {
         "question": neutralise(demonstration.question, variant.delimiters),
@@ -347,7 +384,8 @@ def show_item(item: Item, file: PromptFile, variant: Variant, view: View) -> Sho
     prediction, prediction_cut = cut_to_words(item.prediction, variant.prediction_words)
     question, question_cut = cut_to_words(item.question, MAX_CHARACTERS)
     described, caption_cut = cut_to_words(CAPTION_SEPARATOR.join(item.captions) if view.caption else "", MAX_WORDS)
-    references = choose_shown(without_rare(counted, view.share), prediction, file.references, view.references)
+    kept = without_rare(counted, view.share)
+    references = shown_references(item.references, kept, prediction, file.references, view.references)
     shown = answered = neutralise(prediction, variant.delimiters)
     # "True." and "correct" answer a yes-or-no question, and are not praise there.
     if not is_binary(counted) or leading_verdict(prediction) is None:

@@ -177,6 +177,27 @@ class ChosenReferences:
         return self.counted.places[0] if len(self.counted.places) == 1 and not self.counted.votes else None
 
 
+def shown_references(
+    references: Sequence[str], kept: CountedReferences, prediction: str, form: ReferenceForm, choice: ShownReferences
+) -> ChosenReferences:
+    """Return the references to show to a judge, of which `kept` are those that are not rare (see `without_rare`).
+
+    If the form repeats references, return all of them as they were given, unless the closest alias alone is requested.
+    """
+    if not form.repeat or (choice is ShownReferences.CLOSEST and not kept.votes):
+        return choose_shown(kept, prediction, form, choice)
+    keys = [reference_key(reference) for reference in references]
+    places = [place for place, key in enumerate(keys) if key in kept.keys]
+    given = CountedReferences(
+        tuple(references[place] for place in places),
+        (1,) * len(places),
+        tuple(keys[place] for place in places),
+        tuple(places),
+        votes=False,
+    )
+    return _within_space(given, range(len(places)), max(form.most, form.most_counted), in_order_given=True)
+
+
 def choose_shown(
     counted: CountedReferences, prediction: str, form: ReferenceForm, choice: ShownReferences = ShownReferences.CLOSEST
 ) -> ChosenReferences:
@@ -186,6 +207,12 @@ def choose_shown(
     the closest alias shares no word with the prediction.
     """
     ranked, most = _ranked(counted, prediction, form, choice)
+    return _within_space(counted, ranked, most, in_order_given=form.order is ReferenceOrder.GIVEN)
+
+
+def _within_space(
+    counted: CountedReferences, ranked: Sequence[int], most: int, *, in_order_given: bool
+) -> ChosenReferences:
     room_words, room_characters = MAX_WORDS, MAX_CHARACTERS
     texts: dict[int, str] = {}
     cut = False
@@ -199,7 +226,7 @@ def choose_shown(
         room_characters -= len(text)
         cut |= shortened
         texts[place] = text
-    places = sorted(texts, key=counted.places.__getitem__ if form.order is ReferenceOrder.GIVEN else None)
+    places = sorted(texts, key=counted.places.__getitem__ if in_order_given else None)
     return ChosenReferences(replace(counted.kept(places), texts=tuple(texts[place] for place in places)), cut)
 
 
@@ -215,7 +242,7 @@ def _ranked(
 
 
 def write_references(counted: CountedReferences, form: ReferenceForm, delimiters: Delimiters) -> str:
-    """Return one line with all references. Neutralise each reference with `delimiters`."""
+    """Return all references in the form's template. Neutralise each reference with `delimiters`."""
     template = form.counted if counted.votes else form.plain
     total = sum(counted.counts)
     return form.separator.join(

@@ -1,6 +1,6 @@
 """A prompt file, and the content that each metric requires."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Final
@@ -8,7 +8,9 @@ from typing import Annotated, Final
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as validated_dataclass
 
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.metrics.prompts.neutralise import Delimiters
+from gradewire_server.metrics.prompts.reading import Reading, ReadingRule
 from gradewire_server.metrics.prompts.template import Template
 
 SYNTHETIC: Final = "synthetic"
@@ -23,6 +25,8 @@ _MAX_REFERENCES: Final = 1000
 _JUDGED: Final = frozenset({"question", "references", "prediction"})
 _CAPTION: Final = frozenset({"caption"})
 _PAIR: Final = frozenset({"question", "first", "second"})
+TEXT_FIELDS: Final = frozenset({"reason", "facts"})
+"""Fields of the one text of a demonstration, besides the labels of its steps."""
 _PAIR_WITH_REFERENCES: Final = _PAIR | {"references"}
 _ASKED: Final = frozenset({"question", "answer"})
 
@@ -31,14 +35,18 @@ _ASKED: Final = frozenset({"question", "answer"})
 class StepShape:
     """The requirements for a step, which has either generated text or labels with values in a range.
 
-    Each of `values_used` must have a label; `described` describes these values in messages. If `values_used` is empty,
-    all values in the range are allowed.
+    Attributes:
+        values: The lowest and the highest value.
+        words: Words that a file may write in place of these values.
+        values_used: Values that must each have a label; empty if any two different values will do.
+        described: The allowed values, which are those of `words`, for messages; "" if the whole range is allowed.
     """
 
     generated: bool = False
     values: tuple[float, float] = (0.0, 1.0)
+    words: Mapping[str, float] = field(default_factory=lambda: {"right": 1.0, "partly": 0.5, "wrong": 0.0})
     values_used: frozenset[float] = frozenset()
-    described: str = "1 for yes, 0 for no"
+    described: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +57,26 @@ class VariantShape:
     needed: frozenset[str] = _JUDGED
     optional: frozenset[str] = _CAPTION
 
+    @property
+    def sequences_in_one_text(self) -> tuple[tuple[str, ...], ...]:
+        """The possible sequences of steps that are read from one text, which has the reason too; empty if none is."""
+        read = (tuple(name for name in each if not STEPS[name].generated) for each in self.sequences)
+        return tuple(each for each in read if each) if "reason" not in self.needed else ()
+
 
 _TEXT: Final = StepShape(generated=True)
 
 STEPS: Final[Mapping[str, StepShape]] = {
-    "rating": StepShape(values=(1.0, 3.0)),
-    "grade": StepShape(values=(0.0, 5.0)),
-    "verdict": StepShape(values_used=frozenset({0.0, 1.0})),
+    "rating": StepShape(values=(1.0, 3.0), words={"right": 3.0, "partly": 2.0, "wrong": 1.0}),
+    "grade": StepShape(values=(0.0, 5.0), words={"right": 5.0, "partly": 2.5, "wrong": 0.0}),
+    "verdict": StepShape(
+        values_used=frozenset({0.0, 1.0}), described="1 for yes, 0 for no, or 0.5 for an answer that is partly right"
+    ),
     "similarity": StepShape(),
     "winner": StepShape(
-        values_used=frozenset({0.0, 0.5, 1.0}), described="1 for the first answer, 0 for the second, 0.5 for a tie"
+        words={"first": 1.0, "second": 0.0, "tie": 0.5},
+        values_used=frozenset({0.0, 1.0}),
+        described="1 for the first answer, 0 for the second, or 0.5 for a tie",
     ),
     "reason": _TEXT,
     "facts": _TEXT,
@@ -95,11 +113,23 @@ SHAPES: Final[Mapping[str, Mapping[str, VariantShape]]] = {
 """The variants by metric."""
 
 
+class NoVerdict(Failure):
+    """The failure of an item for which the judge chose a label that is no verdict."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """A line of the judge's turn, "OPENING ANSWER"; only the first step may have an empty opening.
 
-    The answer is one of the labels, with values on the metric's scale, or a text of at most `max_tokens` tokens.
+    The answer is one of the labels, with values on the metric's scale, or a text of at most `max_tokens` tokens. In a
+    variant with one text, the answer is the label that `reading` finds in this text.
+
+    Attributes:
+        values: The labels' values. The value of a label in `statuses` means nothing.
+        statuses: Statuses by label, for labels that are no verdict. An item with such a label has no score.
+        dictionary_field: The field with the label, if `reading` is DICTIONARY.
     """
 
     name: str
@@ -107,16 +137,53 @@ class Step:
     labels: tuple[str, ...] = ()
     values: tuple[float, ...] = ()
     max_tokens: int = 0
+    reading: Reading = Reading.PROBABILITY
+    dictionary_field: str = ""
+    statuses: Mapping[str, Status] = field(default_factory=dict)
+
+    @property
+    def rule(self) -> ReadingRule:
+        """The rule by which the label is read from a text."""
+        return ReadingRule(self.reading, self.labels, self.opening, self.dictionary_field)
+
+    def weighted(self, probabilities: Sequence[float]) -> Sequence[tuple[float, float]]:
+        """Return the probability and value of each label that is a verdict. These probabilities have a sum of 1."""
+        if not self.statuses:
+            return tuple(zip(probabilities, self.values, strict=True))
+        rows = zip(self.labels, probabilities, self.values, strict=True)
+        verdicts = [(share, value) for label, share, value in rows if label not in self.statuses]
+        total = sum(share for share, _ in verdicts)
+        return [(share / total, value) for share, value in verdicts]
+
+    def without_verdict(self, label: str) -> NoVerdict | None:
+        """Return the failure of an item for which the judge chose this label, or None if the label is a verdict."""
+        status = self.statuses.get(label)
+        if status is None:
+            return None
+        return NoVerdict(status, f"the judge's {self.name} is {label!r}, which the prompt maps to {status.name}")
+
+
+class Layout(StrEnum):
+    """The form of a prompt: a chat with a turn for each text, or one user turn with all texts."""
+
+    TURNS = "turns"
+    TEXT = "text"
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
     """A variant of a prompt, for a mode or style of the metric.
 
+    The judge writes a line for each step or, if `max_tokens` is not 0, one text from which all steps are read.
+
     Attributes:
         system_with_image: The instructions for items with images; if empty, the other instructions are used.
         steps: The lines of the judge's turn, at least one.
         correct_from: The minimum score (or probability of "yes") of an answer that counts as right.
+        layout: The form in which the judge sees instructions, demonstrations and item.
+        max_tokens: The maximum number of tokens of the one text.
+        stop: Strings that end the one text.
+        reply: The one text of a demonstration, with its answers by step name as fields; None without demonstrations.
     """
 
     system: str
@@ -128,6 +195,10 @@ class Variant:
     correct_from: float
     prediction_words: int
     delimiters: Delimiters
+    layout: Layout = Layout.TURNS
+    max_tokens: int = 0
+    stop: tuple[str, ...] = ()
+    reply: Template | None = None
 
     def instructions(self, *, caption: bool, image: bool) -> str:
         """Return the instructions for items with images, with captions but no images, or with neither."""
@@ -162,11 +233,11 @@ class ReferenceOrder(StrEnum):
 
 @validated_dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
 class ReferenceForm:
-    """The format of references, which a judge sees on one line.
+    """The format of references.
 
     `plain` is the template for an alias, with the field {reference}. `counted` is the template for a vote, with
     {reference}, {count} and {total}. At most `most` aliases or `most_counted` votes are shown; `order` applies to
-    votes.
+    votes. If `repeat` is True, references are shown as they were given, each as `plain`, repeated ones repeatedly.
     """
 
     plain: str = "{reference}"
@@ -175,6 +246,7 @@ class ReferenceForm:
     most: Annotated[int, Field(ge=1, le=_MAX_REFERENCES, strict=True)] = 24
     most_counted: Annotated[int, Field(ge=1, le=_MAX_REFERENCES, strict=True)] = 24
     order: ReferenceOrder = ReferenceOrder.FREQUENCY
+    repeat: Annotated[bool, Field(strict=True)] = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
