@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 from gradewire.errors import InvalidRequest
 from gradewire_cli.problems import invalid_request
@@ -14,7 +14,8 @@ from gradewire_server import prompt_view
 from gradewire_server.judges.remote.server import Question
 from gradewire_server.metrics.prompts.library import PromptLibrary
 from gradewire_server.metrics.prompts.parsing import read_prompt
-from gradewire_server.metrics.prompts.prompt_file import PromptFile
+from gradewire_server.metrics.prompts.prompt_file import PromptFile, Step, Variant
+from gradewire_server.metrics.prompts.reading import described
 from gradewire_server.metrics.prompts.template import PromptError
 from gradewire_server.prompt_view import (
     JudgeMeter,
@@ -28,8 +29,6 @@ from gradewire_server.requests.context import PromptDirectoryError, open_prompts
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, RemoteJudgeConfig
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.setting import SettingsError
-
-R = TypeVar("R")
 
 __all__ = ["JudgeMeter", "JudgeTokenizer", "PromptView", "Question", "RoundTokens"]
 
@@ -56,34 +55,40 @@ def read_prompt_file(data: bytes, place: str) -> PromptFile:
         return read_prompt(data)
 
 
-def view_prompt(spec: types_pb2.MetricSpec, item: types_pb2.Item) -> PromptView:
-    """Return the prompts that a judge gets for an item; raise InvalidRequest if the metric or item is invalid."""
+def summary(variant: Variant) -> str:
+    """Return a variant's steps with their labels and, for a variant with one text, where the labels are read."""
+    if variant.max_tokens:
+        read = "; ".join(f"{step.name} ({_labels(step)}), {described(step.rule)}" for step in variant.steps)
+        return f"a text (at most {variant.max_tokens} tokens), then {read}"
+    return ", then ".join(
+        f"{step.name} ({_labels(step) if step.labels else f'at most {step.max_tokens} tokens'})"
+        for step in variant.steps
+    )
+
+
+def _labels(step: Step) -> str:
+    shown = (f"{label}: {step.statuses[label].name}" if label in step.statuses else label for label in step.labels)
+    return " / ".join(shown)
+
+
+def view_prompt(spec: types_pb2.MetricSpec, row: types_pb2.Item | judging_pb2.Pair) -> PromptView:
+    """Return the prompts that a judge gets for an item or pair; raise InvalidRequest if metric or row is invalid."""
     with _refused():
-        return prompt_view.prompt_viewer(spec, _library())(item)
+        return prompt_view.prompt_viewer(spec, _library())(row)
 
 
-def prompt_viewer(spec: types_pb2.MetricSpec) -> Callable[[types_pb2.Item], PromptView | None]:
-    """Return a function that maps an item to its view, or to None if the item is invalid.
+def prompt_viewer(
+    spec: types_pb2.MetricSpec,
+) -> Callable[[types_pb2.Item | judging_pb2.Pair], PromptView | None]:
+    """Return a function that maps an item or pair to its view, or to None if the row is invalid.
 
     Raises:
         InvalidRequest: The metric is invalid.
     """
     with _refused():
-        return _without_errors(prompt_view.prompt_viewer(spec, _library()))
+        view = prompt_view.prompt_viewer(spec, _library())
 
-
-def pair_viewer(spec: types_pb2.MetricSpec) -> Callable[[judging_pb2.Pair], PromptView | None]:
-    """Return a function that maps a pair to its view, or to None if the pair is invalid.
-
-    Raises:
-        InvalidRequest: The comparison is invalid.
-    """
-    with _refused():
-        return _without_errors(prompt_view.pair_viewer(spec, _library()))
-
-
-def _without_errors(view: Callable[[R], PromptView]) -> Callable[[R], PromptView | None]:
-    def viewed(row: R) -> PromptView | None:
+    def viewed(row: types_pb2.Item | judging_pb2.Pair) -> PromptView | None:
         try:
             return view(row)
         except PromptViewError:

@@ -8,6 +8,7 @@ __all__ = [
     "BinaryQuestions",
     "CompareDecision",
     "CompareMode",
+    "ComparePreset",
     "Corpus",
     "Demonstrations",
     "GradeStyle",
@@ -186,6 +187,13 @@ class CompareDecision(StrEnum):
 
     BOTH = auto()
     MAJORITY = auto()
+
+
+class ComparePreset(StrEnum):
+    """Sets of defaults for comparisons."""
+
+    V1 = auto()
+    VISIT = auto()
 
 
 class AutoJudge(StrEnum):

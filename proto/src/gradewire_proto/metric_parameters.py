@@ -486,8 +486,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "preset",
-            "v1: a rating without a reason; paper: the defaults of LAVE's paper (a reason first, the most "
-            "probable rating, all references, the paper's prompt, and the judge for binary questions too). "
+            "v1: a rating without a reason; paper: the defaults of LAVE's paper (one text with a reason and the "
+            "rating, all references as given, the prompt lave_paper, and the judge for binary questions too). "
             "Parameters that you set override the preset.",
             "v1",
             "v1, paper",
@@ -779,6 +779,13 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "server, or the whole text of a prompt file (docs/reference/prompt-files.md).",
             "",
             "NAME/VERSION[@DIGEST], or a prompt file's text; empty for the metric's prompt",
+        ),
+        ParameterInfo(
+            "preset",
+            "v1: a verdict without a reason; visit: steps of reasoning first, then a choice without ties "
+            "(mode=reason and the prompt compare_visit). Parameters that you set override the preset.",
+            "v1",
+            "v1, visit",
         ),
     ),
 }

@@ -165,8 +165,8 @@ class JudgeParts:
         yes_probability: Probability of "yes", if the metric requests a verdict.
         label_mass: Total probability of the labels if the judge could write any text; absent if the backend does not
             report the probability.
-        reason: The text that the judge wrote before its verdict, if the metric requests a text; cut at 8 192
-            characters.
+        reason: The text that the judge wrote before its verdict, if the metric requests a text, or the whole text, if
+            the prompt has the verdict read from it; cut at 8 192 characters.
         decided_by: "judge", "rule" if a rule decided a binary question, or "guard" if the judge also called the answer
             right when shown references of an unrelated question.
         demonstrations: Type of the demonstrations shown: "binary", "short" or "long"; empty if none were shown.

@@ -1,23 +1,25 @@
 """Show the prompts that a judge would get for an item, with tokens and cost, for `gradewire prompt show`."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from gradewire_models.errors import ModelError
 from gradewire_models.judges.repository import load_judge
 from gradewire_proto.v1 import judging_pb2, types_pb2
 from gradewire_server.domain.items import Failure, MetricResult, ResultWarning, Status
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt, Role, Turn
-from gradewire_server.domain.metric import NO_MODEL, Metric, ParameterError, Parameters
+from gradewire_server.domain.metric import NO_MODEL, ParameterError, Parameters
 from gradewire_server.domain.needs import Need
 from gradewire_server.judges.local.chat import ChatTokenizer, PromptError, open_chat_tokenizer
 from gradewire_server.judges.prompt_texts import TEMPLATES, Markup, fitted
 from gradewire_server.judges.remote.decision_forms import decision_question, without_demonstrations
 from gradewire_server.judges.remote.openai_dialect import ServerKind, dialect_of, most_written, request_body
 from gradewire_server.judges.remote.server import Question
+from gradewire_server.metrics.judged.metric import PromptParameters
 from gradewire_server.metrics.prompts.library import PromptLibrary
+from gradewire_server.metrics.prompts.reading import described
 from gradewire_server.metrics.registry import COMPARISONS, REGISTRY
 from gradewire_server.requests.convert import read_row
 from gradewire_server.requests.parameters import read_parameters
@@ -27,6 +29,9 @@ from gradewire_server.settings.limits import Limits
 PLACEHOLDER: Final = "THE JUDGE'S TEXT GOES HERE"
 """Placeholder for the judge's text in later prompts."""
 _MAX_ROUNDS: Final = 16
+
+
+ViewedRow: TypeAlias = types_pb2.Item | judging_pb2.Pair
 
 
 class PromptViewError(Exception):
@@ -42,6 +47,7 @@ class PromptView:
         digest: The SHA-256 of the prompt file.
         rounds: The questions in order. Later questions assume made-up answers: the first label, or PLACEHOLDER if the
             judge writes text.
+        reading: For a judge's one text, a phrase that says where each label is read; otherwise "".
         masked: True if "[...]" hides words of the prediction.
         without_judge: The outcome if a rule decides without a judge; otherwise "".
     """
@@ -51,33 +57,20 @@ class PromptView:
     rounds: tuple[Question, ...]
     masked: bool
     without_judge: str
+    reading: str = ""
 
 
-def prompt_viewer(spec: types_pb2.MetricSpec, prompts: PromptLibrary) -> Callable[[types_pb2.Item], PromptView]:
-    """Return a function that runs a judge metric on an item, with made-up answers from the judge.
+def prompt_viewer(spec: types_pb2.MetricSpec, prompts: PromptLibrary) -> Callable[[ViewedRow], PromptView]:
+    """Return a function that runs a judge metric on an item or pair, with made-up answers from the judge.
 
     Raises:
         PromptViewError: The metric needs no judge, or a parameter is wrong.
     """
-    return _viewer(spec, prompts, REGISTRY)
-
-
-def pair_viewer(spec: types_pb2.MetricSpec, prompts: PromptLibrary) -> Callable[[judging_pb2.Pair], PromptView]:
-    """Return a function that runs a comparison on a pair, with made-up answers from the judge.
-
-    Raises:
-        PromptViewError: The metric is no comparison, or a parameter is wrong.
-    """
-    return _viewer(spec, prompts, COMPARISONS)
-
-
-def _viewer(
-    spec: types_pb2.MetricSpec, prompts: PromptLibrary, metrics: Mapping[str, Metric[Any]]
-) -> Callable[[types_pb2.Item | judging_pb2.Pair], PromptView]:
     name = spec.WhichOneof("metric") or ""
-    metric = metrics.get(name)
+    known = {**REGISTRY, **COMPARISONS}
+    metric = known.get(name)
     if metric is None or not metric.info.needs_judge:
-        judged = ", ".join(each for each in metrics if metrics[each].info.needs_judge)
+        judged = ", ".join(each for each in known if known[each].info.needs_judge)
         raise PromptViewError(f"{name or 'an unnamed metric'} needs no judge; use one of {judged}")
     written: Any = getattr(spec, name)
     try:
@@ -85,16 +78,25 @@ def _viewer(
     except ParameterError as error:
         raise PromptViewError(f"{name}: {error}") from error
 
-    def view(message: types_pb2.Item | judging_pb2.Pair) -> PromptView:
+    def view(message: ViewedRow) -> PromptView:
+        if isinstance(message, judging_pb2.Pair) != (name in COMPARISONS):
+            raise PromptViewError(f"{name} needs {'a pair of answers' if name in COMPARISONS else 'one answer'}")
         item = read_row(message, Limits(), check_bytes=True)
         if isinstance(item, Failure):
             raise PromptViewError(item.message)
         rounds, result = _run(metric.score(item, parameters, NO_MODEL))
         without = "" if rounds else _rule_message(result)
         masked = ResultWarning.MASKED in result.warnings
-        return PromptView(parameters.prompt_name, parameters.prompt_digest, rounds, masked, without)
+        digest, reading = parameters.prompt_digest, _reading(parameters)
+        return PromptView(parameters.prompt_name, digest, rounds, masked, without, reading)
 
     return view
+
+
+def _reading(parameters: Parameters) -> str:
+    if not isinstance(parameters, PromptParameters) or not (variant := parameters.judged_variant).max_tokens:
+        return ""
+    return ", ".join(f"{step.name}: {described(step.rule)}" for step in variant.steps)
 
 
 def _run(program: Any) -> tuple[tuple[Question, ...], MetricResult]:
@@ -117,8 +119,8 @@ def _question_and_answer(need: Need) -> tuple[Question, Choice | Generated]:
         choice = Choice((1.0, *(0.0 for _ in need.options[1:])), mass=1.0, prompt_tokens=0)
         return Question(need.prompt, need.options), choice
     if isinstance(need, Generate):
-        written = Generated(PLACEHOLDER, complete=True, prompt_tokens=0, generated_tokens=0)
-        return Question(need.prompt, max_tokens=need.max_tokens), written
+        written = Generated(need.example or PLACEHOLDER, complete=True, prompt_tokens=0, generated_tokens=0)
+        return Question(need.prompt, max_tokens=need.max_tokens, stop=need.stop), written
     raise PromptViewError(f"the metric needs {type(need).__name__}, which a judge cannot compute")
 
 

@@ -74,7 +74,9 @@ async def test_pairs_come_back_in_order_with_both_orders_and_a_line(judging: Wir
     assert first.orders[0].label_mass == pytest.approx(0.9)
     assert first.cache_hits.computed == 2
     assert reply.provenance.name == "compare"
-    assert reply.provenance.line.startswith("compare/1?caption=false&decision=both&image=false&mode=verdict&model=scr")
+    assert reply.provenance.line.startswith(
+        "compare:v1/1?caption=false&decision=both&image=false&mode=verdict&model=scr"
+    )
     assert reply.provenance.metric.compare.decision == types_pb2.COMPARE_DECISION_BOTH
     # What the provenance says can be sent back as it is.
     again = await judging.judging.Compare(

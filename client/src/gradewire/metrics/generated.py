@@ -17,6 +17,7 @@ __all__ = [
     "Compare",
     "CompareDecision",
     "CompareMode",
+    "ComparePreset",
     "Corpus",
     "Correctness",
     "Demonstrations",
@@ -73,6 +74,7 @@ GradeStyle = Literal["match", "extract"]
 VerdictStyle = Literal["plain", "step_by_step", "reasons"]
 CompareMode = Literal["verdict", "reason"]
 CompareDecision = Literal["both", "majority"]
+ComparePreset = Literal["v1", "visit"]
 AutoJudge = Literal["lave", "judge_verdict", "judge_grade", "judge_similarity"]
 
 
@@ -481,9 +483,9 @@ class Lave(Metric):
             votes, the judge sees all votes. Allowed: closest, all, auto. Default: auto.
         shots: Number of demonstrations from the prompt to show the judge. Allowed: 0 to the smallest number of
             demonstrations that the prompt has for any type; empty for all.
-        preset: v1: a rating without a reason; paper: the defaults of LAVE's paper (a reason first, the most probable
-            rating, all references, the paper's prompt, and the judge for binary questions too). Parameters that you set
-            override the preset. Allowed: v1, paper. Default: v1.
+        preset: v1: a rating without a reason; paper: the defaults of LAVE's paper (one text with a reason and the
+            rating, all references as given, the prompt lave_paper, and the judge for binary questions too). Parameters
+            that you set override the preset. Allowed: v1, paper. Default: v1.
         guard: Additional test for answers that the judge called right. none: no test; other_key: unless the answer has
             half of a reference's words, the judge must call the answer wrong when shown references of an unrelated
             question. This catches answers that address the judge. Allowed: none, other_key. Default: none.
@@ -656,6 +658,8 @@ class Compare(Metric):
         caption: Show the judge Pair.captions. Default: false.
         image: Show the judge Pair.images. The judge must accept pictures. Default: false.
         prompt: Same as in `Lave`.
+        preset: v1: a verdict without a reason; visit: steps of reasoning first, then a choice without ties (mode=reason
+            and the prompt compare_visit). Parameters that you set override the preset. Allowed: v1, visit. Default: v1.
     """
 
     name: ClassVar[Literal["compare"]] = "compare"
@@ -669,6 +673,7 @@ class Compare(Metric):
     caption: bool | None = None
     image: bool | None = None
     prompt: str | None = None
+    preset: ComparePreset | None = None
 
 
 METRICS: tuple[type[Metric], ...] = (

@@ -258,7 +258,7 @@ class RankJob:
             name, elsewhere=elsewhere, settings={} if judge_server is None else judge_server.settings()
         )
         bounded = not elsewhere or self.connection.server is None
-        view = prompts.pair_viewer(self.by.to_spec())
+        view = prompts.prompt_viewer(self.by.to_spec())
         work = JudgeWork(name, view, meter, elsewhere, bounded, noun="pairs")
         known: set[int] = set()
         for question in questions:

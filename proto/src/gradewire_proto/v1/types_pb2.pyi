@@ -521,8 +521,8 @@ class _LavePresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LavePreset
     LAVE_PRESET_V1: _LavePreset.ValueType  # 1
     """A rating without a reason. The default."""
     LAVE_PRESET_PAPER: _LavePreset.ValueType  # 2
-    """The paper's defaults: a reason first, the most probable rating, all references, the judge for binary questions too,
-    and a prompt with ratings 1 to 3.
+    """The paper's defaults: one text with a reason and a rating from 1 to 3, all references as given, and the judge for
+    binary questions too.
     """
 
 class LavePreset(_LavePreset, metaclass=_LavePresetEnumTypeWrapper):
@@ -532,8 +532,8 @@ LAVE_PRESET_UNSPECIFIED: LavePreset.ValueType  # 0
 LAVE_PRESET_V1: LavePreset.ValueType  # 1
 """A rating without a reason. The default."""
 LAVE_PRESET_PAPER: LavePreset.ValueType  # 2
-"""The paper's defaults: a reason first, the most probable rating, all references, the judge for binary questions too,
-and a prompt with ratings 1 to 3.
+"""The paper's defaults: one text with a reason and a rating from 1 to 3, all references as given, and the judge for
+binary questions too.
 """
 Global___LavePreset: _TypeAlias = LavePreset  # noqa: Y015
 
@@ -628,6 +628,28 @@ COMPARE_DECISION_BOTH: CompareDecision.ValueType  # 1
 COMPARE_DECISION_MAJORITY: CompareDecision.ValueType  # 2
 """An answer wins with two wins, or with a win and a tie. If each answer wins once, the pair is STATUS_INCONSISTENT."""
 Global___CompareDecision: _TypeAlias = CompareDecision  # noqa: Y015
+
+class _ComparePreset:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ComparePresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ComparePreset.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    COMPARE_PRESET_UNSPECIFIED: _ComparePreset.ValueType  # 0
+    COMPARE_PRESET_V1: _ComparePreset.ValueType  # 1
+    """A verdict without a reason; ties are possible. The default."""
+    COMPARE_PRESET_VISIT: _ComparePreset.ValueType  # 2
+    """The form of VisIT-Bench's judge: steps of reasoning first, then a choice without ties."""
+
+class ComparePreset(_ComparePreset, metaclass=_ComparePresetEnumTypeWrapper):
+    """Sets of defaults for comparisons."""
+
+COMPARE_PRESET_UNSPECIFIED: ComparePreset.ValueType  # 0
+COMPARE_PRESET_V1: ComparePreset.ValueType  # 1
+"""A verdict without a reason; ties are possible. The default."""
+COMPARE_PRESET_VISIT: ComparePreset.ValueType  # 2
+"""The form of VisIT-Bench's judge: steps of reasoning first, then a choice without ties."""
+Global___ComparePreset: _TypeAlias = ComparePreset  # noqa: Y015
 
 class _AutoJudge:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -1708,9 +1730,9 @@ class LaveParameters(_message.Message):
     Allowed: 0 to the smallest number of demonstrations that the prompt has for any type; empty for all.
     """
     preset: Global___LavePreset.ValueType
-    """v1: a rating without a reason; paper: the defaults of LAVE's paper (a reason first, the most probable rating, all
-    references, the paper's prompt, and the judge for binary questions too). Parameters that you set override the
-    preset.
+    """v1: a rating without a reason; paper: the defaults of LAVE's paper (one text with a reason and the rating, all
+    references as given, the prompt lave_paper, and the judge for binary questions too). Parameters that you set
+    override the preset.
     Default: v1.
     """
     guard: Global___JudgeGuard.ValueType
@@ -1935,6 +1957,7 @@ class CompareParameters(_message.Message):
     CAPTION_FIELD_NUMBER: _builtins.int
     IMAGE_FIELD_NUMBER: _builtins.int
     PROMPT_FIELD_NUMBER: _builtins.int
+    PRESET_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Same as LaveParameters.model."""
     mode: Global___CompareMode.ValueType
@@ -1954,6 +1977,11 @@ class CompareParameters(_message.Message):
     """Show the judge Pair.images. The judge must accept pictures."""
     prompt: _builtins.str
     """Same as LaveParameters.prompt."""
+    preset: Global___ComparePreset.ValueType
+    """v1: a verdict without a reason; visit: steps of reasoning first, then a choice without ties (mode=reason and the
+    prompt compare_visit). Parameters that you set override the preset.
+    Default: v1.
+    """
     def __init__(
         self,
         *,
@@ -1964,10 +1992,11 @@ class CompareParameters(_message.Message):
         caption: _builtins.bool = ...,
         image: _builtins.bool = ...,
         prompt: _builtins.str = ...,
+        preset: Global___ComparePreset.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["caption", b"caption", "decision", b"decision", "image", b"image", "mode", b"mode", "model", b"model", "prompt", b"prompt", "references", b"references"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caption", b"caption", "decision", b"decision", "image", b"image", "mode", b"mode", "model", b"model", "preset", b"preset", "prompt", b"prompt", "references", b"references"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2631,7 +2660,9 @@ class JudgeParts(_message.Message):
     probability.
     """
     reason: _builtins.str
-    """The text that the judge wrote before its verdict, if the metric requests a text; cut at 8 192 characters."""
+    """The text that the judge wrote before its verdict, if the metric requests a text, or the whole text, if the prompt
+    has the verdict read from it; cut at 8 192 characters.
+    """
     decided_by: _builtins.str
     """"judge", "rule" if a rule decided a binary question, or "guard" if the judge also called the answer right when
     shown references of an unrelated question.

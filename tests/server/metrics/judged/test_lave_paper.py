@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from tests.support.engines.programs import Table
 from tests.support.judges.prompts import LAVE as TEST_PROMPT
-from tests.support.judges.scripted import Script, choice, preferring, saying, shown
+from tests.support.judges.scripted import Script, preferring, saying, shown
 
 from gradewire_proto.v1 import types_pb2
 from gradewire_server.domain.items import Item
-from gradewire_server.domain.judge import Choose, Generate
+from gradewire_server.domain.judge import Generate
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
 from gradewire_server.metrics.judged.lave import LAVE, LaveParameters
 from gradewire_server.metrics.registry import REGISTRY
@@ -41,7 +41,7 @@ def parameters(**said: Any) -> LaveParameters:
 
 
 def asked(item: Item, **said: Any) -> tuple[Any, Table]:
-    table = Table(judge=Script(on_choose=preferring("3", 0.6), on_generate=saying("It fits.")))
+    table = Table(judge=Script(on_choose=preferring("3", 0.6), on_generate=saying("It fits. So rating = 3")))
     return table.run(LAVE.score(item, parameters(**said), NO_MODEL)), table
 
 
@@ -51,9 +51,9 @@ PAPER = {"preset": types_pb2.LAVE_PRESET_PAPER}
 @pytest.mark.parametrize(
     ("item", "said", "references"),
     [
-        (ECOSYSTEM, PAPER, "water, lake, unanswerable, tropical, lush, cloudy, warm"),
-        (BOAT, PAPER, ", ".join(BOAT.references)),
-        (FLAG, PAPER, "usa, united states of america"),
+        (ECOSYSTEM, PAPER, "'water', 'lake', 'unanswerable', 'tropical', 'lush', 'cloudy', 'warm'"),
+        (BOAT, PAPER, ", ".join(map(repr, BOAT.references))),
+        (FLAG, PAPER, "'usa', 'united states of america'"),
         # No word of "aquatic" or "american" is in a reference: all are shown. "boat" is one: it is the closest.
         (ECOSYSTEM, {}, "water; lake; unanswerable; tropical; lush; cloudy; warm"),
         (BOAT, {}, "boat"),
@@ -67,7 +67,7 @@ def test_what_a_judge_reads_of_the_papers_examples(item: Item, said: dict[str, A
     _, table = asked(item, **said)
     of_the_item = shown(table.judge.asked[0].prompt).rpartition("user: ")[2]
     named = ("Reference answers", "Candidate answer") if said is PAPER else ("Accepted answers", "Student's answer")
-    opening = "Reason:" if said is PAPER else "The student's answer is"
+    opening = "" if said is PAPER else "The student's answer is"
     assert of_the_item == (
         f"Question: {item.question}\n{named[0]}: {references}\n{named[1]}: {item.prediction}\nassistant: {opening}"
     )
@@ -76,30 +76,33 @@ def test_what_a_judge_reads_of_the_papers_examples(item: Item, said: dict[str, A
 def test_the_closest_reference_alone_is_shown_beside_the_preset_where_that_is_asked() -> None:
     for item, closest in ((FLAG, "usa"), (BOAT, "boat")):
         result, table = asked(item, references=types_pb2.SHOWN_REFERENCES_CLOSEST, **PAPER)
-        assert f"Reference answers: {closest}\nCandidate answer: {item.prediction}\n" in shown(
+        assert f"Reference answers: '{closest}'\nCandidate answer: {item.prediction}\n" in shown(
             table.judge.asked[0].prompt
         )
         assert result.matched_reference == item.references.index(closest)
 
 
-def test_votes_are_counted_in_the_order_in_which_they_were_given() -> None:
-    votes = ("lake", "water", "lush", "water", "water", "lake", "water", "water", "water", "water")
+def test_votes_are_repeated_in_the_order_in_which_they_were_given() -> None:
+    votes = ("lake", "water", "lush", "water", "water", "lake", "Water", "water", "water", "water")
     _, table = asked(Item("1", "What is it?", votes, "aquatic"), **PAPER)
     # One of ten is less than a quarter of seven.
-    assert "Reference answers: lake (2 of 9), water (7 of 9)\n" in shown(table.judge.asked[0].prompt)
+    kept = ", ".join(repr(vote) for vote in votes if vote != "lush")
+    assert f"Reference answers: {kept}\n" in shown(table.judge.asked[0].prompt)
+    _, table = asked(Item("1", "What is it?", votes, "aquatic"), reference_filter=0.0, **PAPER)
+    assert f"Reference answers: {', '.join(map(repr, votes))}\n" in shown(table.judge.asked[0].prompt)
     _, table = asked(Item("1", "What is it?", votes, "aquatic"))
     assert "Accepted answers: water (7 of 9); lake (2 of 9)\n" in shown(table.judge.asked[0].prompt)
 
 
 def test_the_preset_takes_the_papers_ways() -> None:
     result, table = asked(ECOSYSTEM, **PAPER)
-    written, chosen = table.judge.asked
+    # One request for an item, as in the paper.
+    (written,) = table.judge.asked
     assert isinstance(written, Generate)
-    assert isinstance(chosen, Choose)
-    assert chosen.options == ("1", "2", "3")
-    assert chosen.prompt.opening == "Reason: It fits.\nSo rating ="
-    # The most probable rating, mapped linearly: (3 - 1) / 2.
-    assert (result.score, result.parts.value, result.parts.reason) == (1.0, 3.0, "It fits.")
+    assert (written.prompt.opening, written.stop) == ("", ())
+    # The rating of the text, mapped linearly: (3 - 1) / 2.
+    assert (result.score, result.parts.value, result.parts.reason) == (1.0, 3.0, "It fits. So rating = 3")
+    assert (result.parts.labels, result.parts.probabilities) == (("1", "2", "3"), (0.0, 0.0, 1.0))
     assert (result.parts.decided_by, result.parts.demonstrations) == ("judge", "short")
 
 
@@ -107,14 +110,14 @@ def test_the_judge_rates_binary_questions_too() -> None:
     binary = Item("1", "Is it red?", ("yes",) * 8 + ("no",) * 2, "yes")
     result, table = asked(binary, **PAPER)
     assert (result.parts.decided_by, result.parts.demonstrations) == ("judge", "binary")
-    assert len(table.judge.asked) == 2
+    assert len(table.judge.asked) == 1
     result, table = asked(binary)
     assert (result.parts.decided_by, table.judge.asked) == ("rule", [])
 
 
-@pytest.mark.parametrize(("weights", "score"), [((4, 1, 1), 0.0), ((1, 3, 2), 0.5), ((2, 2, 3), 1.0)])
-def test_ratings_are_mapped_as_printed(weights: tuple[int, int, int], score: float) -> None:
-    table = Table(judge=Script(on_choose=lambda need: choice(need, weights), on_generate=saying("So.")))
+@pytest.mark.parametrize(("rating", "score"), [("1", 0.0), ("2", 0.5), ("3", 1.0)])
+def test_ratings_are_mapped_as_printed(rating: str, score: float) -> None:
+    table = Table(judge=Script(on_generate=saying(f"2 of 3 say so, hence so. So rating = {rating}")))
     assert table.run(LAVE.score(FLAG, parameters(**PAPER), NO_MODEL)).score == score
 
 
@@ -127,7 +130,7 @@ def test_the_line_names_all_that_the_preset_means() -> None:
     line = write_line(REGISTRY["lave"], parameters(**PAPER), "0" * 64)
     assert line.startswith(
         "lave:paper/3?binary=judge&caption=false&demonstrations=auto&guard=none&mode=rationale&model=j@000000000000&prompt="
-        "lave_paper/1@"
+        "lave_paper/2@"
     )
     assert line.endswith("&reference_filter=0.25&references=all&value=most_probable")
     assert write_line(REGISTRY["lave"], parameters(), "0" * 64).startswith("lave:v1/3?")

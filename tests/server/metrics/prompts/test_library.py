@@ -54,7 +54,7 @@ def test_of_a_prompt_that_was_removed_it_is_told_which_one_replaced_it(metric: s
 
 
 @pytest.mark.parametrize(
-    "title", [*(f"{metric}/2" for metric in sorted({*SHAPES} - {COMPARE, SYNTHETIC})), "lave_paper/1"]
+    "title", [*(f"{metric}/2" for metric in sorted({*SHAPES} - {COMPARE, SYNTHETIC})), "lave_paper/2"]
 )
 def test_with_captions_instructions_speak_of_them_and_visual_demonstrations_have_some(title: str) -> None:
     metric = "lave" if title.startswith("lave") else title.partition("/")[0]

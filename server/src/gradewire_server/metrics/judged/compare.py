@@ -7,11 +7,11 @@ tie.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
-from gradewire_proto.choices import CompareDecision, CompareMode, ShownReferences
+from gradewire_proto.choices import CompareDecision, CompareMode, ComparePreset, ShownReferences
 from gradewire_server.domain.items import (
     Compared,
     Failure,
@@ -100,16 +100,24 @@ class CompareParameters(PromptParameters):
 
     metric: ClassVar[str] = "compare"
 
+    preset: ComparePreset = ComparePreset.V1
     mode: CompareMode = CompareMode.VERDICT
     decision: CompareDecision = CompareDecision.BOTH
     references: bool = False
     image: bool = False
+
+    @classmethod
+    @override
+    def preset_values(cls, preset: str | None) -> Mapping[str, Any]:
+        return _VISIT_PRESET if preset == ComparePreset.VISIT else {}
 
     @property
     @override
     def variant(self) -> str:
         return f"{self.mode}_with_references" if self.references else str(self.mode)
 
+
+_VISIT_PRESET: Final[Mapping[str, Any]] = {"mode": CompareMode.REASON, "prompt": "compare_visit/1"}
 
 _FIRST, _SECOND, _TIE = 1.0, 0.0, 0.5
 
@@ -262,12 +270,15 @@ def _cut_answer(answer: str, most_words: int, most_characters: int) -> tuple[str
 
 
 def _demonstrated(file: PromptFile, variant: Variant, solved: Demonstration, *, caption: bool) -> Rendered:
-    counted = count_references(solved.references)
-    shown = shown_references(solved.references, counted, "", file.references, ShownReferences.ALL)
+    references = ""
+    if solved.references:
+        counted = count_references(solved.references)
+        shown = shown_references(solved.references, counted, "", file.references, ShownReferences.ALL)
+        references = write_references(shown.counted, file.references, variant.delimiters)
     fields = {
         "question": neutralise(solved.question, variant.delimiters),
         "caption": neutralise(solved.caption, variant.delimiters) if caption else "",
-        "references": write_references(shown.counted, file.references, variant.delimiters),
+        "references": references,
     }
     answers = tuple(neutralise(answer, variant.delimiters) for answer in (solved.prediction, solved.second))
     return _rendered(variant, fields, answers)

@@ -65,7 +65,7 @@ _PAPER_PRESET: Final[Mapping[str, Any]] = {
     "value": LabelValue.MOST_PROBABLE,
     "binary": BinaryQuestions.JUDGE,
     "references": ShownReferences.ALL,
-    "prompt": "lave_paper/1",
+    "prompt": "lave_paper/2",
 }
 
 

@@ -98,6 +98,11 @@ class PromptParameters(Parameters):
         return self.prompts.find(self.metric, self.prompt)
 
     @property
+    def judged_variant(self) -> Variant:
+        """The prompt file's variant to use."""
+        return self.file.variants[self.variant]
+
+    @property
     @override
     def prompt_name(self) -> str:
         return self.file.title

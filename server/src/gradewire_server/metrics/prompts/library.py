@@ -74,7 +74,7 @@ class PromptLibrary:
 
 def _advice_on_newer_version(title: str) -> str:
     name, _, version = title.partition("/")
-    own = _DEFAULTS.get(name)
+    own = next((file for file in PACKAGE_PROMPTS.files() if file.name == name), None)
     if own is None or int(version) >= own.version:
         return ""
     return f"{own.title} replaced this prompt. Use {own.title}, or send the file's text"

@@ -125,6 +125,7 @@ class DemonstrationForm(_Form):
 class PairDemonstrationForm(DemonstrationForm):
     """A solved pair in a prompt file."""
 
+    references: list[str] = []
     prediction: Annotated[str, Field(alias="first")]
     second: str
 
@@ -411,7 +412,7 @@ def _delimiters(item: Template, steps: tuple[Step, ...]) -> Delimiters:
 
 
 def _demonstration(row: Mapping[str, Any], place: str, variants: Mapping[str, Variant], metric: str) -> Demonstration:
-    kinds = {SYNTHETIC: SyntheticDemonstrationForm, COMPARE: PairDemonstrationForm}
+    kinds: dict[str, type[DemonstrationForm]] = {SYNTHETIC: SyntheticDemonstrationForm, COMPARE: PairDemonstrationForm}
     form = _read_form(kinds.get(metric, DemonstrationForm), row, place)
     said = form.model_extra or {}
     answers: dict[str, str] = {}
@@ -421,6 +422,8 @@ def _demonstration(row: Mapping[str, Any], place: str, variants: Mapping[str, Va
         if step.labels and answers[step.name] not in step.labels:
             raise PromptError(f"{place}.{step.name}", f"must be one of {shortened(', '.join(step.labels))}")
     for name, variant in shown:
+        if "references" in variant.item.fields and not form.references:
+            raise PromptError(f"{place}.references", f"is missing, and variants.{name} shows references")
         if variant.max_tokens:
             _check_reply(variant, answers, said, place, f"variants.{name}")
     if unknown := [key for key in said if key not in answers]:

@@ -148,7 +148,7 @@ def _announced(opening: str, labels: tuple[str, ...]) -> re.Pattern[str]:
     words = r"[\s*_]{1,8}".join(map(re.escape, opening.split()))
     begin = r"(?<![^\W_])" if opening[0].isalnum() else ""
     end = r"(?![^\W_])" if opening[-1].isalpha() else ""
-    label = rf"{_GAP}[:=]?{_GAP}(?P<label>{_pattern(labels).pattern})"
+    label = rf"{_GAP}(?:[:=]|(?:is|of)\b)?{_GAP}(?P<label>{_pattern(labels).pattern})"
     return re.compile(rf"(?i:{begin}{words}{end})(?:{label})?")
 
 
