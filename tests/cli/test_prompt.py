@@ -10,6 +10,7 @@ from tests.cli.conftest import Command, write_rows
 from tests.support.judges.smollm2 import smollm2_repository
 from tokenizers import Tokenizer
 
+from gradewire_cli.prompt_starters import STARTERS
 from gradewire_models.judges.repository import load_judge
 
 JUDGE = "smollm2-135m-instruct"
@@ -253,3 +254,98 @@ def test_what_is_masked_is_marked(command: Command, tmp_path: Path, file: Path) 
     assert "MASKED" not in shown[1]
     assert "Student's answer: right" in shown[1]
     assert file.exists()
+
+
+@pytest.mark.parametrize("form", sorted(STARTERS))
+def test_a_new_prompt_is_commented_and_accepted(command: Command, file: Path, form: str) -> None:
+    made = command("prompt", "new", f"my-{form}", "--like", form)
+    assert made.exit_code == 0, made.output
+    path = file.parent / f"my-{form}.toml"
+    assert made.stdout == (
+        f"wrote {path.name} for the metric {STARTERS[form]}. Edit it, then run: gradewire prompt check {path.name}\n"
+    )
+    assert path.read_text().count("#") >= 10
+    checked = command("prompt", "check", path)
+    assert checked.exit_code == 0, checked.output
+    assert checked.stdout.startswith(f"my-{form}/1 for {STARTERS[form]}, digest ")
+    text = path.read_text()
+    again = command("prompt", "new", f"my-{form}", "--like", form)
+    assert (again.exit_code, again.stdout, path.read_text()) == (2, "", text)
+    assert again.stderr == f"Error: {path.name}: File exists\n"
+
+
+@pytest.mark.parametrize("name", ["../escape", "Mine", "1", "a/b", "a" * 65])
+def test_a_name_that_a_prompt_cannot_have_writes_nothing(command: Command, file: Path, name: str) -> None:
+    refused = command("prompt", "new", name, "--like", "labels")
+    assert refused.exit_code == 2
+    assert "use lower-case letters, digits, _ and -" in refused.stderr
+    assert sorted(each.name for each in file.parent.iterdir()) == ["rows.jsonl"]
+
+
+def test_where_a_label_is_read_is_shown(command: Command, file: Path) -> None:
+    for form in ("one-text", "dictionary", "last-character"):
+        assert command("prompt", "new", form, "--like", form).exit_code == 0
+
+    def read(form: str, metric: str) -> str:
+        checked = command("prompt", "check", f"{form}.toml").stdout.splitlines()[1]
+        shown = command("prompt", "show", metric, file, "--prompt", f"{form}.toml")
+        assert shown.exit_code == 0, shown.output
+        # One request, whatever steps are read.
+        assert [heading.partition(" of")[0] for heading, _ in sections(shown.stdout)].count(
+            "the judge writes a text"
+        ) == 1
+        return f"{checked}\n{sections(shown.stdout)[-1][0]}"
+
+    assert read("one-text", "lave?mode=rationale") == (
+        'rationale: a text (at most 128 tokens), then rating (1 / 2 / 3), the label after the last "rating"\n'
+        "the judge writes a text of at most 128 tokens, up to '\\nQuestion:'. Read from it: rating: the label after "
+        'the last "rating"'
+    )
+    assert read("dictionary", "judge_grade").endswith(
+        'Read from it: verdict: the field "pred" of the dictionary, grade: the field "score" of the dictionary'
+    )
+    assert read("last-character", "lave?mode=rationale").endswith("Read from it: rating: the last character")
+    assert command("prompt", "new", "labels", "--like", "labels").exit_code == 0
+    assert "\nplain: verdict (A / B / C: INVALID_INPUT)\n" in command("prompt", "check", "labels.toml").stdout
+
+
+PAIR = {"id": "p", "question": "What is it?", "answer_a": "a cat", "answer_b": "a dog", "caption": "A cat."}
+
+
+def test_both_orders_of_a_pair_are_shown(command: Command, file: Path) -> None:
+    pairs = write_rows(file.with_name("pairs.jsonl"), [PAIR])
+    shown = command("prompt", "show", "compare:visit?caption=true", pairs)
+    assert shown.exit_code == 0, shown.output
+    parts = sections(shown.stdout)
+    assert parts[0][0].startswith("compare_visit/1@")
+    items = [text for heading, text in parts if heading == "the item"]
+    for item, answers in zip(
+        items, ("Answer A: a cat\nAnswer B: a dog", "Answer A: a dog\nAnswer B: a cat"), strict=True
+    ):
+        assert f"Image: A cat.\nInstruction: What is it?\n{answers}<|im_end|>\n" in item
+    assert 'winner: the label after the last "Better answer:"' in parts[-1][0]
+
+
+def test_the_answers_of_two_rows_are_a_pair(command: Command, file: Path) -> None:
+    shown = command("prompt", "show", "compare?references=true", file, "--second-row", "1")
+    assert shown.exit_code == 0, shown.output
+    items = [text for heading, text in sections(shown.stdout) if heading == "the item"]
+    assert "Answer A: a bat\nAnswer B: yes, wide<|im_end|>" in items[0]
+    assert "Accepted answers: bat (2 of 3); toy (1 of 3)" in items[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("compare",), "line 1 has no two answers. compare reads the columns answer_a and answer_b"),
+        (("compare", "--second-row", "99"), "has no row 99"),
+        (("lave", "--second-row", "1"), "--second-row: lave grades one answer. Only compare reads two"),
+        (("compare?mode=thought",), "mode"),
+    ],
+)
+def test_what_is_no_pair_says_so(command: Command, file: Path, arguments: tuple[str, ...], message: str) -> None:
+    metric, *options = arguments
+    done = command("prompt", "show", metric, file, *options)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1

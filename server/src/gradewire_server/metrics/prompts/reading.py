@@ -49,7 +49,7 @@ class ReadingRule:
 _MOST_READ: Final = 16_384
 """Characters at the end of a text that are read. A judge concludes at the end."""
 _LONGEST_STRING: Final = 2000
-_MOST_DICTIONARIES: Final = 64
+_MOST_DICTIONARIES: Final = 32
 _SHOWN_END: Final = 80
 _DRESS: Final = " \t\n*_`\"'"
 """Characters that judges put around a label."""
@@ -210,20 +210,23 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def _last_values(text: str, field: str) -> Sequence[Any]:
-    """Return the field's values in the last dictionary that has the field; several values if it is repeated."""
+    """Return the field's values in the last dictionary that has the field; several values if it is repeated.
+
+    Return none if there are too many dictionaries to find the last one.
+    """
     decoder = json.JSONDecoder(object_pairs_hook=_Pairs)
     last: Sequence[Any] = ()
     at = 0
     for _ in range(_MOST_DICTIONARIES):
         begin = text.find("{", at)
         if begin < 0:
-            break
+            return last
         try:
             pairs, at = decoder.raw_decode(text, begin)
         except (ValueError, RecursionError):
             pairs, at = _loose_pairs(text, begin)
         last = [value for name, value in pairs if name == field] or last
-    return last
+    return ()
 
 
 def _loose_pairs(text: str, begin: int) -> tuple[Sequence[tuple[str, Any]], int]:
