@@ -121,6 +121,15 @@ def test_a_text_without_a_label_is_a_status(answer: Any, status: Status) -> None
     assert result.warnings == ((ResultWarning.TRUNCATED, ResultWarning.MASKED) if warned else ())
 
 
+def test_fixed_turns_precede_the_demonstrations() -> None:
+    said = '[[variants.reason.exchanges]]\nuser = """\nI will ask."""\nassistant = "I will choose."\n'
+    text = PAIRS.replace("[[variants.reason.steps]]", f"{said}[[variants.reason.steps]]")
+    _, table = compared("Choice: A", "Choice: B", prompt=text)
+    fixed = table.judge.asked[0].prompt.fixed
+    assert [turn.role.value for turn in fixed] == ["system", "user", "assistant", "user", "assistant"]
+    assert [turn.text for turn in fixed[1:3]] == ["I will ask.", "I will choose."]
+
+
 def test_a_dictionary_carries_verdict_and_grade() -> None:
     table = Table(judge=Script(on_generate=saying("{'pred': 'yes', 'score': 4}")))
     result = table.run(JUDGE_GRADE.score(ITEM, JudgeGradeParameters(prompt=DICTIONARY), NO_MODEL))

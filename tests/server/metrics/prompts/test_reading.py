@@ -34,6 +34,7 @@ def read(text: str, rule: ReadingRule, *, whole: bool = True) -> str:
         ("rating=3/3", "3"),
         ("rating=3.0", "3"),
         ("rating=[[2]]", "2"),
+        ("Rating: $\\boxed{\\text{2}}$ - fair", "2"),
         ("<think>rating=1</think>rating=3", "3"),
         ("rating=4", 'no label after its last "rating"'),
         ("rating=2.5", 'no label after its last "rating"'),
@@ -75,6 +76,19 @@ def test_the_label_after_the_last_opening(text: str, label: str) -> None:
 )
 def test_the_last_label_of_a_text(text: str, labels: tuple[str, ...], label: str) -> None:
     assert read(text, ReadingRule(Reading.LAST_LABEL, labels)).removeprefix("the judge wrote ").startswith(label)
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("\\boxed{A} - CORRECT", "CORRECT"),
+        ("CORRECT", "CORRECT"),
+        ("\\boxed{A} - INCORRECT", "the judge wrote several labels"),
+    ],
+)
+def test_labels_with_one_meaning_agree(text: str, label: str) -> None:
+    found = read(text, ReadingRule(Reading.LAST_LABEL, ("A", "B", "CORRECT", "INCORRECT"), meanings=(1, 0, 1, 0)))
+    assert found.startswith(label)
 
 
 @pytest.mark.parametrize(

@@ -258,6 +258,8 @@ def turns_before(
     """Return the turns with the instructions and the demonstrations."""
     system = variant.instructions(caption=caption, image=image)
     turns = [Turn(Role.SYSTEM, system)] if system else []
+    for user, assistant in variant.exchanges:
+        turns += (Turn(Role.USER, user), Turn(Role.ASSISTANT, assistant))
     for shown, demonstration in solved:
         turns.append(Turn(Role.USER, shown.text))
         turns.append(Turn(Role.ASSISTANT, _demonstrated_turn(variant, demonstration.answers)))

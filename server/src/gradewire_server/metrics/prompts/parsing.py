@@ -39,6 +39,7 @@ _MAX_DEMONSTRATIONS: Final = 64
 _MAX_TOKENS: Final = 1024
 _MAX_TEXT_TOKENS: Final = 4096
 _MAX_STOPS: Final = 4
+_MAX_EXCHANGES: Final = 16
 _MAX_STOP_CHARACTERS: Final = 64
 _STATUSES: Final = (Status.UNPARSABLE, Status.INVALID_INPUT, Status.EMPTY_PREDICTION)
 """Statuses for labels that are no verdict. A retry would not change the label, so none of them promises one."""
@@ -91,6 +92,13 @@ class StepForm(_Form):
         return opening
 
 
+class ExchangeForm(_Form):
+    """Fixed turns of the user and of the judge in a prompt file."""
+
+    user: Annotated[str, Field(min_length=1)]
+    assistant: Annotated[str, Field(min_length=1)]
+
+
 class VariantForm(_Form):
     """A variant in a prompt file; None means the value at the top of the file."""
 
@@ -102,6 +110,7 @@ class VariantForm(_Form):
     demonstrations: bool = True
     correct_from: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.5
     prediction_words: Annotated[int, Field(ge=1, le=MAX_WORDS)] = MAX_WORDS
+    exchanges: Annotated[list[ExchangeForm], Field(max_length=_MAX_EXCHANGES)] = []
     layout: Annotated[Layout, Field(strict=False)] = Layout.TURNS
     max_tokens: Annotated[int, Field(ge=1, le=_MAX_TEXT_TOKENS)] | None = None
     stop: Annotated[
@@ -271,6 +280,7 @@ def _variant(form: VariantForm, place: str, shape: VariantShape, file: FileForm)
         correct_from=form.correct_from,
         prediction_words=form.prediction_words,
         delimiters=_delimiters(template, steps),
+        exchanges=tuple((each.user.strip(), each.assistant.strip()) for each in form.exchanges),
         layout=form.layout,
         max_tokens=form.max_tokens or 0,
         stop=tuple(form.stop),

@@ -144,7 +144,9 @@ class Step:
     @property
     def rule(self) -> ReadingRule:
         """The rule by which the label is read from a text."""
-        return ReadingRule(self.reading, self.labels, self.opening, self.dictionary_field)
+        rows = zip(self.labels, self.values, strict=True)
+        meanings = tuple(self.statuses.get(label, value) for label, value in rows)
+        return ReadingRule(self.reading, self.labels, self.opening, self.dictionary_field, meanings)
 
     def weighted(self, probabilities: Sequence[float]) -> Sequence[tuple[float, float]]:
         """Return the probability and value of each label that is a verdict. These probabilities have a sum of 1."""
@@ -180,6 +182,7 @@ class Variant:
         system_with_image: The instructions for items with images; if empty, the other instructions are used.
         steps: The lines of the judge's turn, at least one.
         correct_from: The minimum score (or probability of "yes") of an answer that counts as right.
+        exchanges: Texts of the user and of the judge, which precede the demonstrations as they are.
         layout: The form in which the judge sees instructions, demonstrations and item.
         max_tokens: The maximum number of tokens of the one text.
         stop: Strings that end the one text.
@@ -195,6 +198,7 @@ class Variant:
     correct_from: float
     prediction_words: int
     delimiters: Delimiters
+    exchanges: tuple[tuple[str, str], ...] = ()
     layout: Layout = Layout.TURNS
     max_tokens: int = 0
     stop: tuple[str, ...] = ()

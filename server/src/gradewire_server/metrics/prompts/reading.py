@@ -38,12 +38,14 @@ class ReadingRule:
     Attributes:
         opening: The words before the label, for LAST_LABEL; "" if the label may stand anywhere.
         field: The field of the dictionary with the label, for DICTIONARY.
+        meanings: What each label stands for. Labels with one meaning do not contradict each other. Empty if all differ.
     """
 
     reading: Reading
     labels: tuple[str, ...]
     opening: str = ""
     field: str = ""
+    meanings: tuple[object, ...] = ()
 
 
 _MOST_READ: Final = 16_384
@@ -54,6 +56,7 @@ _SHOWN_END: Final = 80
 _DRESS: Final = " \t\n*_`\"'"
 """Characters that judges put around a label."""
 _GAP: Final = r"[\s*_`\"'(\[$]{0,6}"
+_BOX: Final = r"(?:\\(?:boxed|fbox|text|textbf|mathrm|mathbf)\s?\{){0,3}"
 _NEGATION: Final = re.compile(r"\b(?:not|never|neither|nor|cannot|no longer|hardly|\w+n['\u2019]t)\b", re.IGNORECASE)
 _STRING: Final = rf"\"(?:[^\"\\]|\\.){{0,{_LONGEST_STRING}}}\"|'(?:[^'\\]|\\.){{0,{_LONGEST_STRING}}}'"
 _BRACES: Final = re.compile(r"[{}]")
@@ -78,7 +81,7 @@ def read_label(text: str, rule: ReadingRule, *, whole: bool) -> int | Failure:
     elif rule.reading is Reading.LAST_CHARACTER:
         found = _last_character(spoken, rule.labels)
     else:
-        found = _after_opening(spoken, rule) if rule.opening else _last_label(spoken, rule.labels)
+        found = _after_opening(spoken, rule) if rule.opening else _last_label(spoken, rule)
     return _unreadable(found, spoken) if isinstance(found, str) else found
 
 
@@ -118,14 +121,15 @@ def _last_character(text: str, labels: tuple[str, ...]) -> int | str:
     return found
 
 
-def _last_label(text: str, labels: tuple[str, ...]) -> int | str:
-    pattern = _pattern(labels)
+def _last_label(text: str, rule: ReadingRule) -> int | str:
+    labels, pattern = rule.labels, _pattern(rule.labels)
+    meanings = rule.meanings or labels
     for begin, end in reversed(sentences(text, 0, len(text))):
         sentence = text[begin:end]
         found = list(pattern.finditer(sentence))
         if not found:
             continue
-        if len({_index_of(match, labels) for match in found}) > 1:
+        if len({meanings[_index_of(match, labels)] for match in found}) > 1:
             return "several labels in its last sentence with a label"
         if sentence.rstrip(_DRESS).endswith("?") or _NEGATION.search(sentence, 0, found[-1].start()):
             return "a question or a negation in its last sentence with a label"
@@ -148,7 +152,7 @@ def _announced(opening: str, labels: tuple[str, ...]) -> re.Pattern[str]:
     words = r"[\s*_]{1,8}".join(map(re.escape, opening.split()))
     begin = r"(?<![^\W_])" if opening[0].isalnum() else ""
     end = r"(?![^\W_])" if opening[-1].isalpha() else ""
-    label = rf"{_GAP}(?:[:=]|(?:is|of)\b)?{_GAP}(?P<label>{_pattern(labels).pattern})"
+    label = rf"{_GAP}(?:[:=]|(?:is|of)\b)?{_GAP}{_BOX}(?P<label>{_pattern(labels).pattern})"
     return re.compile(rf"(?i:{begin}{words}{end})(?:{label})?")
 
 
