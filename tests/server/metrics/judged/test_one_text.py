@@ -11,6 +11,7 @@ from gradewire_proto.choices import CompareMode, JudgeGuard, LabelValue, LaveMod
 from gradewire_server.domain.items import Failure, Item, Pair, ResultWarning, Status, Winner
 from gradewire_server.domain.judge import Choose, Generate, Generated
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
+from gradewire_server.judges.verdict_cache import canonical
 from gradewire_server.metrics.judged.compare import Compare, CompareParameters
 from gradewire_server.metrics.judged.judge_grade import JUDGE_GRADE, JudgeGradeParameters
 from gradewire_server.metrics.judged.judge_verdict import JUDGE_VERDICT, JudgeVerdictParameters
@@ -276,3 +277,28 @@ def test_whatever_changes_a_result_changes_the_digest(old: str, new: str) -> Non
     before = LaveParameters(mode=LaveMode.RATIONALE, prompt=text)
     after = LaveParameters(mode=LaveMode.RATIONALE, prompt=text.replace(old, new, 1))
     assert before.prompt_digest != after.prompt_digest
+
+
+def test_a_text_about_a_cut_answer_warns() -> None:
+    cut = Generated("So rating=3", complete=True, prompt_tokens=9, generated_tokens=3, truncated=True)
+    table = Table(judge=Script(on_generate=lambda _: cut))
+    result = table.run(LAVE.score(ITEM, LaveParameters(mode=LaveMode.RATIONALE, prompt=ONE_TEXT), NO_MODEL))
+    assert (result.score, result.warnings) == (1.0, (ResultWarning.TRUNCATED,))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("max_tokens = 128", "max_tokens = 129"),
+        ('stop = ["\\nQuestion:"]', "stop = []"),
+        ('layout = "text"', 'layout = "turns"'),
+        ("So rating={rating}", "Thus rating={rating}"),
+        ("repeat = true", "repeat = false"),
+    ],
+)
+def test_whatever_changes_a_text_changes_its_key_in_the_cache(old: str, new: str) -> None:
+    assert old in ONE_TEXT
+    keys = {
+        canonical(rated("So rating=3", text)[1].judge.asked[0], "p") for text in (ONE_TEXT, ONE_TEXT.replace(old, new))
+    }
+    assert len(keys) == 2

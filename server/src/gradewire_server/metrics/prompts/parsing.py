@@ -454,7 +454,7 @@ def _check_reply(
     """Add the texts that the reply needs to `answers`, and check that the reply states the demonstration's labels."""
     if variant.reply is None:
         raise PromptError(f"{variant_place}.reply", "is missing. It is the form of a demonstration's text")
-    for name in variant.reply.fields - answers.keys():
+    for name in sorted(variant.reply.fields - answers.keys()):
         answers[name] = _answer(said, name, place)
     text = variant.reply.render(answers).text
     for step in variant.steps:
