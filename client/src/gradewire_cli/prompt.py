@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradewire.items import ItemProblem, encode_item
-from gradewire.metrics import Compare
+from gradewire.metrics import COMPARISON_TYPES, Compare
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.options import check_comparison
 from gradewire.pairs import encode_pair
@@ -23,8 +23,7 @@ from gradewire_cli.prompt_starters import STARTER_NAME, STARTERS, starter
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import ALL_COLUMNS, InputFile, input_file, input_options
 from gradewire_cli.rows.row import Row, item_with_pictures, value_of
-from gradewire_cli.scoring.choosers import is_comparison
-from gradewire_proto.wire_rules import DIGEST_PREFIX_CHARS
+from gradewire_proto.wire_rules import DIGEST_PREFIX_CHARS, LINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -185,7 +184,8 @@ def show_command(*, metric: str, prompt_path: Path | None, judge: str | None, id
 
 
 def _metric(line: str, prompts: list[GivenPrompt], judge: str | None) -> Metric:
-    if is_comparison(line):
+    found = LINE.fullmatch(line.strip())
+    if found is not None and found["name"] in COMPARISON_TYPES:
         (compare,) = with_prompts([check_comparison(line.strip(), judge)], prompts)
         return compare
     written = choose_metrics(line, MetricDefaults()).metrics
