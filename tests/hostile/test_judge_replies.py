@@ -24,18 +24,19 @@ _HEAD: Final = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 _CHUNKED: Final = _HEAD + b"transfer-encoding: chunked\r\n\r\n"
 _LATE: Final = "did not answer within 1.5 s (judge_timeout_s)"
 _BROKEN: Final = "cannot be reached"
+_LARGE: Final = "more than 1 MiB"
 
 REPLIES: Final = {
-    "103 Early Hints": (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n", _LATE),
-    "100 Continue": (b"", b"HTTP/1.1 100\r\n\r\n", _LATE),
-    "early hints of many headers": (b"", b"HTTP/1.1 103 Early Hints\r\n" + b"a:\r\n" * 9000 + b"\r\n", _LATE),
+    "103 Early Hints": (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n", _BROKEN),
+    "100 Continue": (b"", b"HTTP/1.1 100\r\n\r\n", _BROKEN),
+    "early hints of many headers": (b"", b"HTTP/1.1 103 Early Hints\r\n" + b"a:\r\n" * 9000 + b"\r\n", _BROKEN),
     "headers": (_HEAD, b"a: b\r\n", _BROKEN),
     "one header": (_HEAD + b"a: ", b"b", _BROKEN),
-    "chunks of one byte": (_CHUNKED, b"1\r\n \r\n", _LATE),
-    "an extension of a chunk": (_CHUNKED + b"1;", b"x", _BROKEN),
-    "chunks with extensions": (_CHUNKED, b"1;" + b"x" * 90_000 + b"\r\n \r\n", _LATE),
+    "chunks of one byte": (_CHUNKED, b"1\r\n \r\n", _LARGE),
+    "an extension of a chunk": (_CHUNKED + b"1;", b"x", _LARGE),
+    "chunks with extensions": (_CHUNKED, b"1;" + b"x" * 90_000 + b"\r\n \r\n", _LARGE),
     "trailing headers": (_CHUNKED + b"0\r\n", b"a: b\r\n", _BROKEN),
-    "a body": (_HEAD + b"content-length: 9999999999\r\n\r\n", b" ", "more than 1 MiB"),
+    "a body": (_HEAD + b"content-length: 9999999999\r\n\r\n", b" ", _LARGE),
     "one byte now and then": (_HEAD + b"content-length: 99\r\n\r\n", b"", _LATE),
 }
 """By what goes on without end: the begin of a reply, what follows again and again, and words of the failure."""

@@ -49,7 +49,7 @@ FRAMEWORKS = {
 IMPORTS = {
     "server": "onnxruntime, onnx, tokenizers, lmdb, redis, pydantic_settings, prometheus_client, rapidfuzz, "
     "starlette, uvicorn, uvloop, grpc_health.v1, gradewire_gateway.serving",
-    "judge": "onnxruntime, gguf, httpx2, xllamacpp",
+    "judge": "onnxruntime, gguf, httptools, httpx2, h2, xllamacpp",
     "triton": "onnxruntime, tritonclient.grpc.aio",
     "agree": "jinja2, scipy.stats, threadpoolctl",
     "load": "prometheus_client, jinja2",

@@ -20,7 +20,7 @@ def main() -> int:
     start = StartMessage.read()
     position = start.position
     try:
-        settings = _with_judge_host(Settings.load_share(position.count, **start.values), position)
+        settings = _with_shared_judge(Settings.load_share(position.count, **start.values), position)
         check_installed(settings.engine)
     except (SettingsError, ImportError) as error:
         sys.stderr.write(f"process {position.index} cannot start: {error}\n")
@@ -29,8 +29,11 @@ def main() -> int:
     return run(settings, child=Child(position, socket.socket(fileno=int(sys.argv[1])), stop), stop=stop)
 
 
-def _with_judge_host(settings: Settings, position: Position) -> Settings:
+def _with_shared_judge(settings: Settings, position: Position) -> Settings:
     judge = settings.engine.judge
+    if judge.remote is not None:
+        remote = replace(judge.remote, places_file=position.judge_places, processes=position.count)
+        return replace(settings, engine=replace(settings.engine, judge=replace(judge, remote=remote)))
     if judge.backend != "embedded":
         return settings
     if not position.judge_host:

@@ -1,5 +1,6 @@
 """Verdicts in the second level: kept as they were, for the very same need of the very same judge."""
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -188,3 +189,15 @@ def test_text_that_moves_from_one_field_to_the_next_makes_another_name(prompt: J
     if a:
         assert named(lead=a, prediction=b) != named(lead="", prediction=a + b)
         assert named(tail=a, opening=b) != named(tail="", opening=a + b)
+
+
+@given(st.lists(NEED, min_size=1, max_size=3))
+def test_stored_verdicts_keep_their_names(needs: list[Choose | Generate]) -> None:
+    """A name that is put together from parts is the list in JSON under which earlier versions stored the verdict."""
+    for need in needs:
+        prompt = need.prompt
+        own = [need.options] if isinstance(need, Choose) else [need.max_tokens, need.stop]
+        turns = [(turn.role.value, turn.text) for turn in prompt.fixed]
+        seen = [[image.digest for image in prompt.images]] if prompt.images else []
+        texts = (prompt.lead, prompt.prediction, prompt.tail, prompt.opening)
+        assert canonical(need, "int8") == json.dumps((type(need).__name__, "int8", turns, *texts, own, *seen))

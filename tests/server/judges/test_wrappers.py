@@ -17,13 +17,7 @@ from gradewire_server.domain.ports import JudgeReply
 from gradewire_server.judges import wrappers
 from gradewire_server.judges.backend import Judge
 from gradewire_server.judges.verdict_cache import VerdictCache
-from gradewire_server.judges.wrappers import (
-    CheckedJudge,
-    MemoryCachedJudge,
-    QueueLimit,
-    SingleFlightJudge,
-    StoreCachedJudge,
-)
+from gradewire_server.judges.wrappers import CachedJudge, CheckedJudge, QueueLimit, SingleFlightJudge
 from gradewire_server.storage.cache import SegmentedLru, StorageTelemetry
 
 
@@ -193,8 +187,7 @@ def around(judge: Judge, verdicts: VerdictCache) -> list[Judge]:
     """Each kind of wrapper."""
     return [
         CheckedJudge(judge),
-        MemoryCachedJudge(judge, verdicts),
-        StoreCachedJudge(judge, verdicts),
+        CachedJudge(judge, QueueLimit(1), verdicts),
         SingleFlightJudge(judge, QueueLimit(1)),
     ]
 
@@ -212,18 +205,24 @@ async def test_every_wrapper_is_a_judge(judge: ScriptedJudge, verdicts: VerdictC
     assert judge.closed
 
 
-async def test_memory_answers_what_the_store_behind_it_kept(judge: ScriptedJudge, verdicts: VerdictCache) -> None:
-    memory = MemoryCachedJudge(judge, verdicts)
-    assert [(await memory.choose(choose())).source for _ in range(2)] == [AnswerSource.COMPUTED] * 2  # it keeps nothing
-    memory = MemoryCachedJudge(StoreCachedJudge(judge, verdicts), verdicts)
+async def test_memory_answers_what_was_asked_before(judge: ScriptedJudge, verdicts: VerdictCache) -> None:
+    memory = CachedJudge(judge, QueueLimit(1), verdicts)
     assert [(await memory.choose(choose())).source for _ in range(2)] == [AnswerSource.COMPUTED, AnswerSource.MEMORY]
+    assert len(judge.script.asked) == 1
+
+
+async def test_equal_needs_of_two_tenants_are_asked_apart(judge: ScriptedJudge, verdicts: VerdictCache) -> None:
+    cached = CachedJudge(judge, QueueLimit(4), verdicts)
+    needs = [replace(choose(), namespace=namespace) for namespace in ("", "one", "two", "two")]
+    replies = await asyncio.gather(*(cached.choose(need) for need in needs))
+    assert [reply.source for reply in replies] == [AnswerSource.COMPUTED] * 3 + [AnswerSource.JOINED]
     assert len(judge.script.asked) == 3
 
 
 async def test_what_was_read_in_another_way_than_its_name_says_is_not_kept(
     judge: ScriptedJudge, verdicts: VerdictCache
 ) -> None:
-    memory = MemoryCachedJudge(StoreCachedJudge(judge, verdicts), verdicts)
+    memory = CachedJudge(judge, QueueLimit(1), verdicts)
     before = judge.status
     opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     judge.gate = lambda: opened
@@ -250,3 +249,15 @@ async def test_the_check_fails_one_need_and_lets_the_judges_own_failures_pass(ju
     assert refused.status is Status.INTERNAL
     away = judge.script.failure = Failure(Status.UNAVAILABLE, "the worker died", retry_after_s=2.0)
     assert (await checked.choose(choose())).answer == away
+
+
+async def test_a_change_before_the_work_begins_counts_too(judge: ScriptedJudge, verdicts: VerdictCache) -> None:
+    cached = CachedJudge(judge, QueueLimit(1), verdicts)
+    before = judge.status
+    asking = asyncio.create_task(cached.choose(choose()))
+    await asyncio.sleep(0)  # the verdict's name is known, and the work is about to begin
+    assert judge.script.asked == []
+    judge._status = replace(before, precision="scripted without logprobs")
+    await asking
+    judge._status = before
+    assert (await cached.choose(choose())).source is AnswerSource.COMPUTED

@@ -1,7 +1,7 @@
 """Prometheus metrics for judges."""
 
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -28,8 +28,15 @@ class Tokens:
 
     def plus(self, other: "Tokens") -> "Tokens":
         """Add `other`, count by count, and return the sums. A sum is None if one of its two counts is None."""
-        pairs = zip(astuple(self), astuple(other), strict=True)
-        return Tokens(*(None if one is None or two is None else one + two for one, two in pairs))
+        return Tokens(
+            _sum(self.prompt, other.prompt),
+            _sum(self.cached, other.cached),
+            _sum(self.generated, other.generated),
+        )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
 
 
 class JudgeTelemetry:

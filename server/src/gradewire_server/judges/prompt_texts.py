@@ -3,9 +3,30 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import lru_cache
+from typing import Final, Generic, TypeVar
 
 from gradewire_server.domain.judge import JudgePrompt, Role, Turn
+
+T = TypeVar("T")
+
+
+class Same(Generic[T]):
+    """An object as a key of a cache, equal only to itself.
+
+    A prompt's fixed turns are one object for many items, and comparing their texts would cost more than it saves.
+    """
+
+    __slots__ = ("it",)
+
+    def __init__(self, it: T) -> None:
+        self.it = it
+
+    def __hash__(self) -> int:
+        return id(self.it)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.it is self.it
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +78,24 @@ def turns(prompt: JudgePrompt) -> tuple[Turn, ...]:
 
     The item's pieces are joined first, so that no chat token can form across two pieces.
     """
-    item = Turn(Role.USER, prompt.lead + prompt.prediction + prompt.tail)
-    return tuple(Turn(turn.role, harmless(turn.text)) for turn in (*prompt.fixed, item))
+    item = Turn(Role.USER, harmless(prompt.lead + prompt.prediction + prompt.tail))
+    return (*_harmless_turns(Same(prompt.fixed)), item)
+
+
+@lru_cache(maxsize=64)
+def _harmless_turns(fixed: Same[tuple[Turn, ...]]) -> tuple[Turn, ...]:
+    return tuple(Turn(turn.role, harmless(turn.text)) for turn in fixed.it)
 
 
 def characters(prompt: JudgePrompt) -> int:
     """Return the total number of characters in a prompt."""
-    return sum(len(turn.text) for turn in prompt.fixed) + sum(
-        map(len, (prompt.lead, prompt.prediction, prompt.tail, prompt.opening))
-    )
+    own = len(prompt.lead) + len(prompt.prediction) + len(prompt.tail) + len(prompt.opening)
+    return _characters_of_turns(Same(prompt.fixed)) + own
+
+
+@lru_cache(maxsize=64)
+def _characters_of_turns(fixed: Same[tuple[Turn, ...]]) -> int:
+    return sum(len(turn.text) for turn in fixed.it)
 
 
 def fitted(prompt: JudgePrompt, max_characters: int) -> JudgePrompt | None:

@@ -8,9 +8,10 @@ import struct
 from functools import lru_cache
 from typing import NamedTuple
 
-from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgeAnswer, JudgeNeed
+from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgeAnswer, JudgeNeed, Turn
 from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.domain.ports import ModelStatus
+from gradewire_server.judges.prompt_texts import Same
 from gradewire_server.storage.cache import SecondLevel, SegmentedLru, StorageTelemetry, Write, WriteBehind
 from gradewire_server.storage.codec import EntryKind, KeySpace
 
@@ -22,18 +23,24 @@ _NOT_DEMONSTRATED = 4
 _TAIL_BYTES = 2  # flags and tier, as in every blob
 _UNKNOWN = (1 << 32) - 1
 _SUM_TOLERANCE = 1e-6
+_MAX_PROMPTS = 64
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def canonical(need: JudgeNeed, precision: str) -> str:
     """Return a string that identifies everything that affects an answer, except the judge's digest."""
+    # This is one list in JSON. Its longest part is written once for many needs.
     prompt = need.prompt
+    kind = json.dumps((type(need).__name__, precision))
     own = [need.options] if isinstance(need, Choose) else [need.max_tokens, need.stop]
-    turns = [(turn.role.value, turn.text) for turn in prompt.fixed]
     seen = [[image.digest for image in prompt.images]] if prompt.images else []
-    return json.dumps(
-        (type(need).__name__, precision, turns, prompt.lead, prompt.prediction, prompt.tail, prompt.opening, own, *seen)
-    )
+    item = json.dumps((prompt.lead, prompt.prediction, prompt.tail, prompt.opening, own, *seen))
+    return f"{kind[:-1]}, {_turns_in_json(Same(prompt.fixed))}, {item[1:]}"
+
+
+@lru_cache(maxsize=_MAX_PROMPTS)
+def _turns_in_json(fixed: Same[tuple[Turn, ...]]) -> str:
+    return json.dumps([(turn.role.value, turn.text) for turn in fixed.it])
 
 
 def answer_problem(need: JudgeNeed, answer: JudgeAnswer) -> str:

@@ -5,9 +5,9 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
 
@@ -17,7 +17,7 @@ from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
 from gradewire_server.judges.backend import Judge, failed_reply
 from gradewire_server.judges.images import ImageChecks
-from gradewire_server.judges.verdict_cache import VerdictCache, answer_problem
+from gradewire_server.judges.verdict_cache import VerdictCache, VerdictKey, answer_problem
 
 _log = logging.getLogger(__name__)
 
@@ -157,6 +157,10 @@ class CheckedJudge(JudgeWrapper):
         return reply
 
 
+Compute: TypeAlias = Callable[[float | None], Awaitable[JudgeReply[Any]]]
+"""A function that computes a reply by a deadline in `time.monotonic()` seconds (None means no deadline)."""
+
+
 class _Pending:
     __slots__ = ("deadline_s", "task", "waiters")
 
@@ -165,47 +169,43 @@ class _Pending:
         self.waiters = 0
         self.task: asyncio.Task[JudgeReply[Any]]
 
-    async def run(self, judge: Judge, need: JudgeNeed) -> JudgeReply[Any]:
+    async def run(self, compute: Compute) -> JudgeReply[Any]:
         """Compute until the callers' latest deadline. Callers that join later may extend this deadline."""
         while True:
             deadline_s = self.deadline_s
-            reply = await judge.answer(need, deadline_s=None if deadline_s == math.inf else deadline_s)
+            reply = await compute(None if deadline_s == math.inf else deadline_s)
             late = isinstance(reply.answer, Failure) and reply.answer.status is Status.TIMEOUT
             if not late or self.deadline_s <= deadline_s:
                 return reply
 
 
-class SingleFlightJudge(JudgeWrapper):
-    """A judge that computes equal concurrent needs once.
+class Computations:
+    """Pending computations by name. For one event loop only.
 
     If a caller cancels or reaches its deadline, the computation ends only if no other caller waits for it.
     """
 
-    def __init__(self, judge: Judge, limit: QueueLimit) -> None:
-        super().__init__(judge)
+    def __init__(self, limit: QueueLimit) -> None:
         self._limit = limit
         self._pending: dict[Hashable, _Pending] = {}
 
-    @override
     async def close(self) -> None:
+        """Cancel all computations."""
         tasks = [pending.task for pending in self._pending.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await super().close()
 
-    @override
-    async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
+    async def reply(self, name: Hashable, deadline_s: float | None, compute: Compute) -> JudgeReply[Any]:
+        """Return the reply of the pending computation with this name, or of a new one."""
         until_s = math.inf if deadline_s is None else deadline_s
-        # The precision changes if the server loses a feature, because answers are then derived differently.
-        name = (replace(need, model=""), self.status.precision)
         pending = self._pending.get(name)
         joined = pending is not None
         if pending is None:
             refusal = self._limit.enter()
             if refusal is not None:
                 return failed_reply(refusal)
-            pending = self._begin(name, need, until_s)
+            pending = self._begin(name, until_s, compute)
         pending.deadline_s = max(pending.deadline_s, until_s)
         pending.waiters += 1
         left_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
@@ -224,9 +224,9 @@ class SingleFlightJudge(JudgeWrapper):
         reply = pending.task.result()
         return replace(reply, source=AnswerSource.JOINED) if joined else reply
 
-    def _begin(self, name: Hashable, need: JudgeNeed, until_s: float) -> _Pending:
+    def _begin(self, name: Hashable, until_s: float, compute: Compute) -> _Pending:
         pending = self._pending[name] = _Pending(until_s)
-        pending.task = asyncio.get_running_loop().create_task(pending.run(self._judge, need))
+        pending.task = asyncio.get_running_loop().create_task(pending.run(compute))
 
         def completed(_: asyncio.Task[JudgeReply[Any]]) -> None:
             self._limit.finished()
@@ -242,36 +242,63 @@ class SingleFlightJudge(JudgeWrapper):
             self._limit.leave()
 
 
-class MemoryCachedJudge(JudgeWrapper):
-    """A judge that answers from memory if possible. The wrapped `StoreCachedJudge` adds new answers to the memory."""
+class SingleFlightJudge(JudgeWrapper):
+    """A judge that computes equal concurrent needs once."""
 
-    def __init__(self, judge: Judge, verdicts: VerdictCache) -> None:
+    def __init__(self, judge: Judge, limit: QueueLimit) -> None:
         super().__init__(judge)
+        self._computations = Computations(limit)
+
+    @override
+    async def close(self) -> None:
+        await self._computations.close()
+        await super().close()
+
+    @override
+    async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
+        # The precision changes if the server loses a feature, because answers are then derived differently.
+        name = (replace(need, model=""), self.status.precision)
+
+        async def compute(until_s: float | None) -> JudgeReply[Any]:
+            return await self._judge.answer(need, deadline_s=until_s)
+
+        return await self._computations.reply(name, deadline_s, compute)
+
+
+class CachedJudge(JudgeWrapper):
+    """A judge that answers from memory or the second level if possible, and computes equal concurrent needs once.
+
+    New answers go to the second level and to memory. The wrapped judge must return only valid answers.
+    """
+
+    def __init__(self, judge: Judge, limit: QueueLimit, verdicts: VerdictCache) -> None:
+        super().__init__(judge)
+        self._computations = Computations(limit)
         self._verdicts = verdicts
+
+    @override
+    async def close(self) -> None:
+        await self._computations.close()
+        await super().close()
 
     @override
     async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
         started_s = time.perf_counter()
-        known = self._verdicts.find(await self._verdicts.key(need, self.status), need)
-        if known is not None:
-            return JudgeReply(known, AnswerSource.MEMORY, Timing(cache_s=time.perf_counter() - started_s))
-        return await self._judge.answer(need, deadline_s=deadline_s)
-
-
-class StoreCachedJudge(JudgeWrapper):
-    """A judge that answers from the second level, and stores new answers there and in memory.
-
-    The wrapped judge must return only valid answers.
-    """
-
-    def __init__(self, judge: Judge, verdicts: VerdictCache) -> None:
-        super().__init__(judge)
-        self._verdicts = verdicts
-
-    @override
-    async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
         status = self.status
         key = await self._verdicts.key(need, status)
+        known = self._verdicts.find(key, need)
+        if known is not None:
+            return JudgeReply(known, AnswerSource.MEMORY, Timing(cache_s=time.perf_counter() - started_s))
+
+        async def compute(until_s: float | None) -> JudgeReply[Any]:
+            return await self._stored_or_computed(need, key, status.precision, until_s)
+
+        # The key names everything that affects the answer, the precision too.
+        return await self._computations.reply(key.name, deadline_s, compute)
+
+    async def _stored_or_computed(
+        self, need: JudgeNeed, key: VerdictKey, precision: str, deadline_s: float | None
+    ) -> JudgeReply[Any]:
         started_s = time.perf_counter()
         stored = await self._verdicts.find_stored(key, need)
         cache_s = time.perf_counter() - started_s
@@ -279,12 +306,12 @@ class StoreCachedJudge(JudgeWrapper):
             return JudgeReply(stored[0], stored[1], Timing(cache_s=cache_s))
         reply = await self._judge.answer(need, deadline_s=deadline_s)
         # If the server lost a feature during the call, the answer does not match the key.
-        if not isinstance(reply.answer, Failure) and self.status.precision == status.precision:
+        if not isinstance(reply.answer, Failure) and self.status.precision == precision:
             self._verdicts.keep(key, reply.answer)
-        return replace(reply, timing=replace(reply.timing, cache_s=reply.timing.cache_s + cache_s))
+        reply.timing.cache_s += cache_s
+        return reply
 
 
 def wrapped(judge: Judge, images: ImageChecks, limit: QueueLimit, verdicts: VerdictCache) -> Judge:
     """Return a judge with all wrappers."""
-    stored = StoreCachedJudge(CheckedJudge(judge), verdicts)
-    return SeeingJudge(MemoryCachedJudge(SingleFlightJudge(stored, limit), verdicts), images)
+    return SeeingJudge(CachedJudge(CheckedJudge(judge), limit, verdicts), images)

@@ -60,6 +60,11 @@ class Position:
         return f"unix:{self.directory / 'judges'}" if self.judge_host else ""
 
     @property
+    def judge_places(self) -> Path:
+        """The file with the places for requests to a judge's server."""
+        return self.directory / "judge-places"
+
+    @property
     def quotas(self) -> Path:
         """The file with the tenants' quota levels."""
         return self.directory / "quotas"

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import field
+from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
@@ -131,7 +132,7 @@ class RemoteJudgeConfig:
 
     Raise it for reasoning models."""
     max_in_flight: Annotated[Count, Setting("judge_max_in_flight")] = 16
-    """Maximum number of parallel requests to the judge's server.
+    """Maximum number of parallel requests to the judge's server, from all processes together.
 
     Raise it until the server's GPU is busy; lower it to the provider's limit."""
     questions_per_request: Annotated[int, Field(ge=1, le=8), Setting("judge_questions_per_request")] = 1
@@ -144,6 +145,10 @@ class RemoteJudgeConfig:
     Set them to see costs in metrics and summaries. They change no score."""
     attempts: int = 4
     """Maximum number of attempts per request."""
+    places_file: Path | None = None
+    """File with the places of `max_in_flight` if several processes share them; otherwise None."""
+    processes: int = 1
+    """Number of processes that share `places_file`."""
     max_prompt_characters: int = 24_000
     """Maximum length of a prompt. If the prompt is longer, its prediction is shortened.
 

@@ -323,6 +323,7 @@ def said(loop: asyncio.AbstractEventLoop, raw: bytes) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
     finally:
         server.close()
+        loop.run_until_complete(asyncio.sleep(0.005))  # let the server's end of the connection close
 
 
 HEADERS = st.lists(

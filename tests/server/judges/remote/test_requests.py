@@ -12,7 +12,9 @@ from tests.server.judges.remote.remote_judges import eventually, prompt
 from tests.support.examples import example_count
 
 from gradewire_proto.wire_rules import Backoff
+from gradewire_server.domain.caller import set_current_caller
 from gradewire_server.domain.items import Timing
+from gradewire_server.judges.connections.places import OwnPlaces
 from gradewire_server.judges.remote.errors import RemoteError, server_error, unreachable
 from gradewire_server.judges.remote.http_client import HttpClient
 from gradewire_server.judges.remote.requests import Answered, RequestQueue, ServerAvailability
@@ -123,7 +125,7 @@ class Asked:
 
 
 def queue(asked: Asked, max_in_flight: int = 1) -> RequestQueue:
-    return RequestQueue(max_in_flight, asked.most, asked.send)
+    return RequestQueue(OwnPlaces(max_in_flight), asked.most, asked.send)
 
 
 def ask(
@@ -339,3 +341,68 @@ def test_whoever_stays_is_answered_once_and_no_more_are_under_way_than_allowed(
         assert len(asked.requests) == before + max_in_flight
 
     asyncio.run(run())
+
+
+async def test_callers_take_turns() -> None:
+    async def asked_by(caller: str, name: str) -> Answered:
+        set_current_caller(caller)
+        return await waiting.ask(question(name), None, None, Timing())
+
+    asked = Asked()
+    waiting = queue(asked)
+    calls = [asyncio.create_task(asked_by("many", f"m{number}")) for number in range(4)]
+    await eventually(lambda: asked.requests == [["m0"]])
+    calls += [asyncio.create_task(asked_by("few", f"f{number}")) for number in range(2)]
+    await asyncio.sleep(0)
+    asked.gate.set()
+    await asyncio.gather(*calls)
+    assert asked.requests == [["m0"], ["m1"], ["f0"], ["m2"], ["f1"], ["m3"]]
+
+
+class FewPlaces(OwnPlaces):
+    """One place, which another process has at first."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.elsewhere = super().take()
+        self.wishes: list[bool] = []
+
+    def take(self) -> bool:
+        return not self.elsewhere and super().take()
+
+    def wish(self, *, more: bool) -> float | None:
+        self.wishes.append(more)
+        return 0.01 if more else None
+
+
+async def test_a_place_that_another_process_leaves_is_found() -> None:
+    asked, places = Asked(), FewPlaces()
+    asked.gate.set()
+    waiting = RequestQueue(places, 1, asked.send)
+    call = ask(waiting, "a")
+    await asyncio.sleep(0.05)
+    assert asked.requests == []
+    places.elsewhere = False
+    places.leave()
+    assert (await call)[0].text == "a"
+    await eventually(lambda: places.wishes[-1] is False)
+    assert places.wishes[0] is True
+    waits = ask(waiting, "b")
+    await waits
+    await waiting.close()
+
+
+async def test_those_that_are_asked_apart_come_before_other_callers() -> None:
+    async def asked_by(caller: str, name: str, subject: str | None) -> Answered:
+        set_current_caller(caller)
+        return await waiting.ask(question(name), subject, None, Timing())
+
+    asked = Asked(most=2, apart=True)
+    waiting = queue(asked)
+    calls = [asyncio.create_task(asked_by("one", name, "s")) for name in "ab"]
+    await eventually(lambda: asked.requests == [["a", "b"]])
+    calls += [asyncio.create_task(asked_by("other", name, None)) for name in "cd"]
+    await asyncio.sleep(0)
+    asked.gate.set()
+    await asyncio.gather(*calls)
+    assert asked.requests == [["a", "b"], ["a"], ["c"], ["b"], ["d"]]

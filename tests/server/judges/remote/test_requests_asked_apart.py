@@ -9,6 +9,7 @@ from tests.server.judges.remote.remote_judges import eventually
 from tests.server.judges.remote.test_requests import Asked, ask, question, queue
 
 from gradewire_server.domain.items import Timing
+from gradewire_server.judges.connections.places import OwnPlaces
 from gradewire_server.judges.remote.requests import Answered, RequestQueue
 from gradewire_server.judges.remote.server import Question
 
@@ -48,7 +49,7 @@ async def test_some_of_a_request_are_asked_apart_before_others_and_who_has_left_
             None if one.prompt.prediction in "bc" else answered for one, answered in zip(questions, each, strict=True)
         ]
 
-    waiting = RequestQueue(1, 4, send)
+    waiting = RequestQueue(OwnPlaces(1), 4, send)
     calls = [ask(waiting, name) for name in "abcd"]
     await eventually(lambda: asked.under_way == 1)
     behind = ask(waiting, "e")

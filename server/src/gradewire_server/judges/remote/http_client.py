@@ -1,16 +1,16 @@
-"""The HTTP client for a judge's server."""
+"""The client for a judge's server."""
 
 import asyncio
 import json
 import logging
-import threading
+import ssl
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Final
-
-import httpx2
+from urllib.parse import urlsplit
 
 from gradewire_proto.tracing.spans import HTTP_METHOD, HTTP_STATUS, SERVER_ADDRESS, current_span
+from gradewire_server.judges.connections.exchange import BodyError, Connections, NoReplyError, proxy_of
+from gradewire_server.judges.connections.http1 import Http1Connections, offers_http2
 from gradewire_server.judges.remote.errors import (
     ADDRESS_SETTING,
     KEY_SETTING,
@@ -22,20 +22,17 @@ from gradewire_server.judges.remote.errors import (
 )
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
-_MAX_ANSWER_BYTES: Final = 1 << 20
-_CONNECT_TIMEOUT_S: Final = 10.0
-_KEEP_ALIVE_S: Final = 30.0
-_CLOSE_S: Final = 5.0
-"""Seconds to wait for the thread's end, which an endless reply may delay."""
 _FIRST_ERROR: Final = 400
 _ACCEPTED: Final = {"accept": "application/json", "accept-encoding": "identity"}
+_JSON: Final = {"content-type": "application/json"}
+_NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 class HttpClient:
-    """A client for one server. Create it on a thread, because this takes 0.2 s.
+    """A client for one server. Create it on a thread, because reading certificates takes 0.2 s.
 
-    The connections run on a separate thread, because an endless reply would block the event loop. The client follows
-    no redirects, so that only this server gets the key.
+    The client follows no redirects, so that only this server gets the key. It uses HTTP/2 if the server offers it in
+    TLS, otherwise HTTP/1.1.
 
     Args:
         headers: Headers with the key, instead of a bearer token.
@@ -47,26 +44,13 @@ class HttpClient:
 
     def __init__(self, config: RemoteJudgeConfig, *, headers: Mapping[str, str] | None = None, query: str = "") -> None:
         checked(config)
-        # The library logs every request, which would flood the log.
-        logging.getLogger("httpx2").setLevel(logging.WARNING)
         self._token, self._address = config.token, config.url
-        self._client = httpx2.AsyncClient(
-            base_url=config.url.rstrip("/") + "/",
-            headers={**_ACCEPTED, **(_bearer(config.token) if headers is None else headers)},
-            params=httpx2.QueryParams(query),
-            # Set no total timeout, because callers limit each request.
-            timeout=httpx2.Timeout(None, connect=_CONNECT_TIMEOUT_S),
-            limits=httpx2.Limits(
-                max_connections=config.max_in_flight + 1,  # the probe's
-                max_keepalive_connections=config.max_in_flight + 1,
-                keepalive_expiry=_KEEP_ALIVE_S,
-            ),
-        )
-        self._closed = asyncio.Event()
-        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
-        self._loop = self._runner.get_loop()
-        self._thread = threading.Thread(target=self._run, name="gradewire-judge-http", daemon=True)
-        self._thread.start()
+        self._base, self._query = config.url.rstrip("/") + "/", f"?{query}" if query else ""
+        self._headers = {**_ACCEPTED, **(_bearer(config.token) if headers is None else headers)}
+        self._most = config.max_in_flight + 1  # the probe's
+        self._tls = ssl.create_default_context() if urlsplit(config.url).scheme == "https" else None
+        self._connections: Connections | None = None
+        self._connecting = asyncio.Lock()
 
     def note_refusal(self, log: logging.Logger, level: int, what: str, reply: Reply) -> None:
         """Log a refused request. At level debug, also log the server's text, which may quote a user's text."""
@@ -79,53 +63,57 @@ class HttpClient:
         return with_words(error, reply, self._token)
 
     async def close(self) -> None:
-        """Close the connections. During an endless reply, the connections close only when the process ends."""
-        with suppress(RuntimeError):  # already closed
-            self._loop.call_soon_threadsafe(self._closed.set)
-        await asyncio.to_thread(self._thread.join, _CLOSE_S)
-
-    def _run(self) -> None:
-        async def until_closed() -> None:
-            async with self._client:
-                await self._closed.wait()
-
-        with self._runner:
-            self._runner.run(until_closed())
+        """Close the connections."""
+        if self._connections is not None:
+            await self._connections.close()
 
     async def send(self, path: str, body: bytes | None = None) -> Reply:
         """Send a POST request with JSON, or a GET request if `body` is None; raise RemoteError on failure."""
+        connections = self._connections or await self._connected()
         method, span = "GET" if body is None else "POST", current_span()
+        headers = _NO_HEADERS if body is None else _JSON
+        url = f"{self._base}{path}{self._query}"
         if span is None:
-            return await self._exchange(method, path, body, {})
-        attributes = {HTTP_METHOD: method, SERVER_ADDRESS: httpx2.URL(self._address).host}
+            return await self._exchanged(connections, method, url, body, headers)
+        attributes = {HTTP_METHOD: method, SERVER_ADDRESS: urlsplit(self._address).hostname or ""}
         with span.child(method, attributes, calls_out=True) as part:
-            reply = await self._exchange(method, path, body, dict(part.metadata()))
+            traced = {**headers, **dict(part.metadata())}
+            reply = await self._exchanged(connections, method, url, body, traced)
             part.set(HTTP_STATUS, reply.status)
             if reply.status >= _FIRST_ERROR:
                 part.fail(str(reply.status))
             return reply
 
-    async def _exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Reply:
-        if body is not None:
-            headers = headers | {"content-type": "application/json"}
-        receiving = self._received(method, path, body, headers)
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(receiving, self._loop))
-
-    async def _received(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Reply:
+    async def _exchanged(
+        self, connections: Connections, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> Reply:
         try:
-            async with self._client.stream(method, path, content=body, headers=headers) as response:
-                content = bytearray()
-                async for part in response.aiter_bytes(1 << 16):
-                    content += part
-                    if len(content) > _MAX_ANSWER_BYTES:
-                        raise unreadable("more than 1 MiB")
-                return Reply(
-                    response.status_code, bytes(content), response.headers.get("retry-after", ""), self._address
-                )
-        except httpx2.DecodingError as error:
-            raise unreadable("a body that does not match its encoding") from error
-        except httpx2.RequestError as error:
+            status, content, retry_after = await connections.exchange(method, url, body, headers)
+        except NoReplyError as error:
             raise unreachable(self._address) from error
+        except BodyError as error:
+            raise unreadable(str(error)) from error
+        return Reply(status, content, retry_after, self._address)
+
+    async def _connected(self) -> Connections:
+        async with self._connecting:
+            if self._connections is None:
+                self._connections = await self._chosen()
+            return self._connections
+
+    async def _chosen(self) -> Connections:
+        tls, proxy = self._tls, proxy_of(self._address)
+        if proxy is not None or (tls is not None and await offers_http2(self._address, tls)):
+            return await asyncio.to_thread(self._by_library, proxy)
+        if tls is not None:
+            tls.set_alpn_protocols(["http/1.1"])
+        return Http1Connections(self._address, self._headers, self._most, tls)
+
+    def _by_library(self, proxy: str | None) -> Connections:
+        # Most servers on one's own machines have no HTTP/2, and then need not load this library.
+        from gradewire_server.judges.connections.http_library import LibraryConnections  # noqa: PLC0415 - see above
+
+        return LibraryConnections(self._headers, self._most, self._tls, proxy)
 
 
 def json_bytes(body: Mapping[str, object]) -> bytes:
@@ -140,14 +128,18 @@ def checked(config: RemoteJudgeConfig) -> None:
         ValueError: The address or the token is not valid.
     """
     try:
-        parsed = httpx2.URL(config.url)
-    except (httpx2.InvalidURL, TypeError) as error:
+        parsed = urlsplit(config.url)
+        host = (parsed.hostname or "").encode("idna")
+        valid = parsed.port is None or parsed.port > 0
+    except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"{ADDRESS_SETTING} must be a base address such as https://host/v1") from error
     if "://" not in config.url:
         raise ValueError(
             f"{ADDRESS_SETTING} must be a base address such as https://host/v1. Write http:// or https:// in front"
         )
-    if parsed.scheme not in {"http", "https"} or not parsed.host or parsed.userinfo or parsed.query or parsed.fragment:
+    more = "@" in parsed.netloc or "?" in config.url or "#" in config.url
+    written = config.url.isascii() and config.url.isprintable() and " " not in config.url
+    if parsed.scheme not in {"http", "https"} or not (host and valid and written) or more:
         raise ValueError(
             f"{ADDRESS_SETTING} must be a base address such as https://host/v1, without user, query and fragment. "
             f"Set a key with {KEY_SETTING}"

@@ -16,7 +16,8 @@ from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, J
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
 from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError, failed_reply
-from gradewire_server.judges.prometheus import JudgeTelemetry
+from gradewire_server.judges.connections.places import OwnPlaces, Places
+from gradewire_server.judges.prometheus import JudgeTelemetry, Tokens
 from gradewire_server.judges.prompt_texts import first_stop, fitted, halved
 from gradewire_server.judges.remote.errors import (
     MODEL_SETTING,
@@ -28,9 +29,9 @@ from gradewire_server.judges.remote.errors import (
     late,
     too_long,
 )
-from gradewire_server.judges.remote.labels import AMBIGUOUS, UNREADABLE, Labels
+from gradewire_server.judges.remote.labels import AMBIGUOUS, UNREADABLE, labels_of
 from gradewire_server.judges.remote.requests import Answered, RequestQueue, ServerAvailability
-from gradewire_server.judges.remote.server import NO_TOKENS, Answer, Question, Server
+from gradewire_server.judges.remote.server import Answer, Question, Server
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 _THINKING_HINT: Final = (
@@ -71,7 +72,7 @@ def _read_choice(need: Choose, answer: Answer, *, truncated: bool) -> Choice | F
     counts = answer.tokens.prompt, truncated, answer.tokens.generated, answer.demonstrated
     if answer.probabilities is not None:
         return Choice(answer.probabilities, None, *counts)
-    labels = Labels(need.options, "" if answer.continued else need.prompt.opening)
+    labels = labels_of(need.options, "" if answer.continued else need.prompt.opening)
     steps = answer.steps
     reading = labels.read_text(answer.text, whole=answer.whole) if steps is None else labels.read(steps)
     if isinstance(reading, Failure) and (reading is UNREADABLE or steps is None):
@@ -105,7 +106,7 @@ class RemoteJudge(Judge):
         self._config = config
         self._telemetry = telemetry
         self._availability = ServerAvailability(status.name, server.probe)
-        self._queue = RequestQueue(config.max_in_flight, server.questions_per_request, self._send)
+        self._queue = RequestQueue(_places(config), server.questions_per_request, self._send)
         self._closed = False
 
     @property
@@ -128,7 +129,7 @@ class RemoteJudge(Judge):
     async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
         prompt = self._server.shown(need.prompt)
         if isinstance(need, Choose):
-            if not Labels(need.options).distinct:
+            if not labels_of(need.options).distinct:
                 return failed_reply(AMBIGUOUS)
             question = Question(prompt, options=need.options, namespace=need.namespace)
         else:
@@ -157,7 +158,8 @@ class RemoteJudge(Judge):
             return too_long().failure
         if self._closed:
             return _CLOSED
-        question = replace(question, prompt=prompt)
+        if prompt is not question.prompt:
+            question = replace(question, prompt=prompt)
         try:
             async with asyncio.timeout_at(deadline_s):  # the loop has the same clock
                 subject = self._server.subject(question)
@@ -255,7 +257,7 @@ class RemoteJudge(Judge):
         return answers
 
     def _count(self, answers: Sequence[Answer], duration_s: float) -> None:
-        used = functools.reduce(lambda tokens, answer: tokens.plus(answer.tokens), answers, NO_TOKENS)
+        used = functools.reduce(Tokens.plus, (answer.tokens for answer in answers))
         cost = None
         if self._config.prices is not None and used.prompt is not None and used.generated is not None:
             read_price, written_price = self._config.prices
@@ -306,6 +308,14 @@ class RemoteBackend(JudgeBackend):
                 raise _unavailable(error) from error
             raise
         return RemoteJudge(replace(self._status, state="loaded"), server, self._config, self._telemetry)
+
+
+def _places(config: RemoteJudgeConfig) -> Places:
+    if config.places_file is None:
+        return OwnPlaces(config.max_in_flight)
+    from gradewire_server.judges.connections.shared_places import SharedPlaces  # noqa: PLC0415 - only Linux has its locks
+
+    return SharedPlaces(config.places_file, config.max_in_flight, config.processes)
 
 
 def _status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:

@@ -14,6 +14,8 @@ from gradewire_server.judges.remote.label_forms import MARKUP
 from gradewire_server.judges.remote.stated_labels import CONTRADICTION, stated_label
 
 _ARTICLE: Final = "a"
+_LEADING: Final = frozenset({_ARTICLE, "the", "answer"})
+"""Words that may come before a label, so that more tokens are needed even if they are labels."""
 _SEPARATOR: Final = r"[\s*_`\"']"
 
 MAX_LABEL_TOKENS: Final = 24
@@ -26,6 +28,9 @@ tokens do not show which label the judge prefers.
 _MOST_BEFORE: Final = 256
 """Characters of white space and openings after which a reply is not read further for a label."""
 _ROUNDING: Final = 1e-3
+_NONE: Final[frozenset[int]] = frozenset()
+_MAX_KNOWN_TEXTS: Final = 1024
+_MAX_KNOWN_CHARACTERS: Final = 32
 _MARKUP_OR_SPACE: Final = MARKUP + string.whitespace
 
 UNREADABLE: Final = Failure(Status.UNPARSABLE, "the judge's server answered with none of the labels")
@@ -109,6 +114,8 @@ class Labels:
             )
             for option in options
         ]
+        self._known: dict[str, frozenset[int]] = {}
+        """The results of `_possible` for short texts, because the same tokens come again and again."""
         self.max_tokens = MAX_TEXT_TOKENS
         letters = zip(*(forms[0] for forms in self._forms), strict=False)
         common = sum(1 for _ in itertools.takewhile(lambda same: len(set(same)) == 1, letters))
@@ -119,6 +126,15 @@ class Labels:
         """True if no label is the beginning of a different label."""
         first = sorted(forms[0] for forms in self._forms)
         return all(first) and not any(later.startswith(earlier) for earlier, later in itertools.pairwise(first))
+
+    def decides(self, steps: Sequence[Step]) -> bool:
+        """Return True if an answer's first token shows its label, so that `read` needs no later token."""
+        if not steps:
+            return False
+        plain = _plain_label(steps[0].token)
+        if self._lead is not None and plain not in {forms[0] for forms in self._forms} - _LEADING:
+            return False
+        return len(self._possible(plain)) == 1
 
     def read(self, steps: Sequence[Step]) -> LabelReading | Failure:
         """Compute label probabilities from an answer's tokens.
@@ -153,7 +169,7 @@ class Labels:
                 return MALFORMED
             if reached * sum(masses) > likeliest:
                 best, likeliest = masses, reached * sum(masses)
-            possible = self._possible(written + step.token) if step.token else set()
+            possible = self._possible(written + step.token) if step.token else _NONE
             if 1 < len(possible) < len(self._forms):
                 return AMBIGUOUS
             if len(possible) < len(self._forms):
@@ -197,28 +213,42 @@ class Labels:
                 return None
             probability = math.exp(min(logprob, 0.0))
             total += probability
-            possible = self._possible(written + token) if token else set()
+            possible = self._possible(written + token) if token else _NONE
             if len(possible) == 1 and not (self._is_article(token) and token != step.token):
-                masses[possible.pop()] += probability
+                masses[next(iter(possible))] += probability
         return masses if total <= 1 + _ROUNDING * len(step.alternatives) else None
 
     def _is_article(self, token: str) -> bool:
         """Return True if a token is the English article "a" instead of the label "A"."""
         return self._has_article and token.strip() == "a"
 
-    def _possible(self, text: str) -> set[int]:
+    def _possible(self, text: str) -> frozenset[int]:
         """Return the indices of labels that have the text as a prefix, and of labels that are prefixes of the text."""
+        known = self._known.get(text)
+        if known is not None:
+            return known
         plain = _plain_label(text)
-        return {
+        found = frozenset(
             index
             for index, forms in enumerate(self._forms)
             if any(form.startswith(plain) for form in forms) or self._reads_as(index, plain)
-        }
+        )
+        if len(text) <= _MAX_KNOWN_CHARACTERS:
+            if len(self._known) >= _MAX_KNOWN_TEXTS:
+                self._known.clear()
+            self._known[text] = found
+        return found
 
     def _reads_as(self, index: int, plain: str) -> bool:
         return any(
             plain.startswith(form) and not plain[len(form) : len(form) + 1].isalnum() for form in self._forms[index]
         )
+
+
+@lru_cache(maxsize=256)
+def labels_of(options: tuple[str, ...], opening: str = "") -> Labels:
+    """Return the labels of a choice. Many items have the same."""
+    return Labels(options, opening)
 
 
 def _probability(step: Step) -> float:

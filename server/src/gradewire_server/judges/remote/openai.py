@@ -22,10 +22,12 @@ from gradewire_server.judges.remote.dialect_learner import (
 from gradewire_server.judges.remote.endpoints import CHAT, RESPONSES, Api, endpoint_of
 from gradewire_server.judges.remote.errors import RemoteError, RemoteFault, Reply
 from gradewire_server.judges.remote.filter_watch import FilterWatch
-from gradewire_server.judges.remote.http_client import HttpClient, checked, json_bytes
+from gradewire_server.judges.remote.first_tokens import FirstTokens
+from gradewire_server.judges.remote.http_client import HttpClient, checked
 from gradewire_server.judges.remote.judge import RemoteBackend
 from gradewire_server.judges.remote.model_list import kind_of, missing_model, sees_images
 from gradewire_server.judges.remote.openai_dialect import Dialect, ServerKind
+from gradewire_server.judges.remote.request_bodies import RequestBodies
 from gradewire_server.judges.remote.server import Answer, Question, Server
 from gradewire_server.settings.judge import Prefill, RemoteJudgeConfig
 
@@ -55,6 +57,8 @@ class OpenAIServer(Server):
         self._prefill = prefill
         self._reasoning_tokens = reasoning_tokens
         self._api = api
+        self._first_tokens = FirstTokens()
+        self._bodies = RequestBodies(model, api.request_body)
         self.sees_images = None
         full = self._full(ServerKind.OTHER)
         self._learner = DialectLearner(model, full, self._send, api)
@@ -97,6 +101,7 @@ class OpenAIServer(Server):
         return [answer]
 
     async def _answer(self, question: Question) -> Answer:
+        question = self._first_tokens.shortened(question, self._learner.dialect)
         for _ in range(_MOST_LESSONS):
             dialect = self._learner.dialect
             reply = await self._send(question, dialect)
@@ -105,7 +110,10 @@ class OpenAIServer(Server):
                 return OUT_OF_TOKENS
             if error is None:
                 answer = await self._whole_answer(question, dialect, reply)
-                if answer is not None:
+                if answer is not None and not self._first_tokens.is_enough(question, answer):
+                    self._learner.uncounted.add(answer)
+                    question = replace(question, one_token=False)
+                elif answer is not None:
                     return self._learner.uncounted.moved_into(answer)
             elif not await self._teaches(reply, error, dialect):
                 raise self._picture_refusal(question, reply) or await self._confirmed(error, reply, dialect)
@@ -229,12 +237,10 @@ class OpenAIServer(Server):
         _log.info("judge %s: its server answers, though its list of models does not fit", self._model)
 
     async def _send(self, question: Question, dialect: Dialect) -> Reply:
-        def body() -> bytes:
-            return json_bytes(self._api.request_body(question, self._model, dialect))
-
         large = sum(len(image.data) for image in question.prompt.images) >= _LARGE_BYTES
-        reply = await self._client.send(self._api.path, await asyncio.to_thread(body) if large else body())
-        return errors.unwrapped(reply)
+        write = self._bodies.body
+        body = await asyncio.to_thread(write, question, dialect) if large else write(question, dialect)
+        return errors.unwrapped(await self._client.send(self._api.path, body))
 
 
 class OpenAIJudges(RemoteBackend):

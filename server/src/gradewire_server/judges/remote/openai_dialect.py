@@ -15,7 +15,7 @@ from gradewire_server.judges.prometheus import Tokens
 from gradewire_server.judges.prompt_texts import harmless, turns
 from gradewire_server.judges.remote import errors
 from gradewire_server.judges.remote.errors import Reply
-from gradewire_server.judges.remote.labels import Labels, Step
+from gradewire_server.judges.remote.labels import Step, labels_of
 from gradewire_server.judges.remote.server import Answer, Question, token_count
 from gradewire_server.settings.judge import Prefill
 
@@ -215,8 +215,10 @@ def most_written(question: Question, dialect: Dialect) -> int:
     """Return the maximum number of tokens that a server may write for a question, including thoughts."""
     if not question.options:
         return question.max_tokens + dialect.reasoning_tokens
+    if question.one_token:
+        return 1
     continued = dialect.continues and bool(question.prompt.opening)
-    labels = Labels(question.options, "" if continued else harmless(question.prompt.opening))
+    labels = labels_of(question.options, "" if continued else harmless(question.prompt.opening))
     told = dialect.logprobs and not dialect.reasoning_tokens
     return labels.tokens_to_tell if told else labels.max_tokens + dialect.reasoning_tokens
 

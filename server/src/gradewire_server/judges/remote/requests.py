@@ -3,16 +3,20 @@
 import asyncio
 import contextvars
 import functools
+import itertools
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, TypeAlias
 
 from gradewire_proto.wire_rules import Backoff
+from gradewire_server.domain.caller import current_caller
 from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import JudgePrompt
+from gradewire_server.judges.connections.places import Places
 from gradewire_server.judges.remote.errors import RemoteError
 from gradewire_server.judges.remote.server import Answer, Question
 
@@ -119,6 +123,7 @@ class _Waiting:
     deadline_s: float | None
     answer: asyncio.Future[Answered]
     context: contextvars.Context
+    caller: str
     started_s: float | None = None
     request: "_Request | None" = None
 
@@ -132,8 +137,8 @@ class _Request:
 class RequestQueue:
     """A queue that limits concurrent requests. For one event loop only.
 
-    A request contains the oldest question and waiting questions that may share the request. No question waits for later
-    questions.
+    Callers take turns. A request contains a caller's oldest question and waiting questions that may share the request.
+    No question waits for its caller's later questions.
 
     Args:
         send: Function that sends questions in one request, with their latest deadline in `time.monotonic()` seconds,
@@ -141,14 +146,16 @@ class RequestQueue:
             this question must be sent again alone.
     """
 
-    def __init__(self, max_in_flight: int, questions_per_request: int, send: SendQuestions) -> None:
-        self._free = max_in_flight
+    def __init__(self, places: Places, questions_per_request: int, send: SendQuestions) -> None:
+        self._places = places
         self._questions_per_request = questions_per_request
         self._send = send
-        self._waiting: dict[_Waiting, None] = {}  # an ordered set
+        self._callers: OrderedDict[str, OrderedDict[_Waiting, None]] = OrderedDict()  # ordered sets of questions
         self._groups: dict[Hashable, dict[_Waiting, None]] = {}  # waiting questions by subject
         self._running: set[asyncio.Task[None]] = set()
         self._starts_soon = False
+        self._looking_again: asyncio.TimerHandle | None = None
+        self._closed = False
 
     async def ask(self, question: Question, subject: Hashable, deadline_s: float | None, timing: Timing) -> Answered:
         """Send a question and return the answer; raise RemoteError on failure.
@@ -159,9 +166,10 @@ class RequestQueue:
         The deadline `deadline_s`, in `time.monotonic()` seconds, limits the attempts, but does not end this call.
         """
         loop = asyncio.get_running_loop()
-        one = _Waiting(question, subject, deadline_s, loop.create_future(), contextvars.copy_context())
+        context = contextvars.copy_context()
+        one = _Waiting(question, subject, deadline_s, loop.create_future(), context, current_caller())
         queued_s = time.monotonic()
-        self._waiting[one] = None
+        self._callers.setdefault(one.caller, OrderedDict())[one] = None
         if subject is not None:
             self._groups.setdefault(subject, {})[one] = None
         self._start_soon()
@@ -176,23 +184,30 @@ class RequestQueue:
 
     async def close(self) -> None:
         """Cancel running requests and waiting questions."""
-        for one in self._waiting:
-            one.answer.cancel()
+        self._closed = True
+        for waiting in self._callers.values():
+            for one in waiting:
+                one.answer.cancel()
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
+        if self._looking_again is not None:
+            self._looking_again.cancel()
+        self._places.close()
 
     def _start_soon(self) -> None:
         # Start in the loop's next turn, so that questions from this turn can share the request.
-        if not self._starts_soon and self._free and self._waiting:
+        if not self._starts_soon:
             self._starts_soon = True
             asyncio.get_running_loop().call_soon(self._start)
 
     def _start(self) -> None:
         self._starts_soon = False
-        while self._free and (members := self._next_members()):
+        if self._closed:
+            return
+        while (members := self._next_members()) and self._places.take():
+            self._callers.move_to_end(members[0].caller)
             request = _Request(members)
-            self._free -= 1
             context = members[0].context
             request.task = asyncio.get_running_loop().create_task(self._run(request), context=context)
             self._running.add(request.task)
@@ -202,28 +217,40 @@ class RequestQueue:
                 one.request = request
                 if one.started_s is None:
                     one.started_s = time.monotonic()
+        wait_s = self._places.wish(more=bool(members))
+        if wait_s is not None and self._looking_again is None:
+            self._looking_again = asyncio.get_running_loop().call_later(wait_s, self._look_again)
+
+    def _look_again(self) -> None:
+        self._looking_again = None
+        self._start()
 
     def _next_members(self) -> list[_Waiting]:
         # Skip questions that were cancelled in this turn of the loop but have not left the queue yet.
-        first = next((one for one in self._waiting if not one.answer.done()), None)
+        waiting = itertools.chain.from_iterable(self._callers.values())
+        first = next((one for one in waiting if not one.answer.done()), None)
         if first is None or first.subject is None:
             return [] if first is None else [first]
         group = (one for one in self._groups[first.subject] if not one.answer.done())
         return list(islice(group, self._questions_per_request))
 
     def _remove(self, one: _Waiting) -> None:
-        if one in self._waiting:
-            del self._waiting[one]
-            if one.subject is not None:
-                del self._groups[one.subject][one]
-                if not self._groups[one.subject]:
-                    del self._groups[one.subject]
+        mine = self._callers.get(one.caller)
+        if mine is None or one not in mine:
+            return
+        del mine[one]
+        if not mine:
+            del self._callers[one.caller]
+        if one.subject is not None:
+            del self._groups[one.subject][one]
+            if not self._groups[one.subject]:
+                del self._groups[one.subject]
 
     def _on_done(self, request: _Request, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         for one in request.members:
             one.answer.cancel()  # has no effect on an answered question
-        self._free += 1
+        self._places.leave()
         self._start_soon()
 
     def _leave(self, one: _Waiting) -> None:
@@ -253,8 +280,11 @@ class RequestQueue:
             self._retry(retried, request)
 
     def _retry(self, retried: Sequence[_Waiting], request: _Request) -> None:
-        """Queue each of these questions again for a separate request, in front of all waiting questions."""
-        for one in retried:
+        """Queue each of these questions again for a separate request, before others. Their caller's turn is next."""
+        for one in reversed(retried):
             request.members.remove(one)
             one.request = one.subject = None
-        self._waiting = dict.fromkeys([*retried, *self._waiting])
+            mine = self._callers.setdefault(one.caller, OrderedDict())
+            mine[one] = None
+            mine.move_to_end(one, last=False)
+            self._callers.move_to_end(one.caller, last=False)

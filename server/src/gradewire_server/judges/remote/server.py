@@ -18,6 +18,7 @@ class Question:
 
     Attributes:
         prompt: The prompt, not yet `harmless`.
+        one_token: True if the judge may write only one token of a label.
     """
 
     prompt: JudgePrompt
@@ -25,6 +26,7 @@ class Question:
     max_tokens: int = 0
     stop: tuple[str, ...] = ()
     namespace: str = ""
+    one_token: bool = False
 
 
 NO_TOKENS: Final = Tokens(0, 0, 0)
@@ -71,6 +73,8 @@ class UncountedTokens:
 
     def moved_into(self, answer: Answer) -> Answer:
         """Move the collected tokens into an answer, and return this answer. All paid tokens are then counted."""
+        if self._tokens is NO_TOKENS:
+            return answer
         tokens, self._tokens = self._tokens.plus(answer.tokens), NO_TOKENS
         return replace(answer, tokens=tokens)
 
