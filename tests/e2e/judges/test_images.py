@@ -175,4 +175,4 @@ async def test_the_command_sends_pictures_beside_its_file(
     ]
     listed = await asyncio.to_thread(CliRunner().invoke, gradewire, ["models", "list", "--server", server.address])
     assert "judge m (default): LOADED" in listed.stdout
-    assert "  remote, sees pictures\n" in listed.stdout
+    assert "  remote with continued openings, a choice of labels, sees pictures\n" in listed.stdout

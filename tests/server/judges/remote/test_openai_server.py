@@ -79,7 +79,7 @@ async def test_one_odd_item_changes_nothing_for_others(odd: bytes | None) -> Non
             assert isinstance(failure, Failure)
             assert failure.status is Status.UNPARSABLE
         assert (await judge.choose(choose(), deadline_s=None)).answer == before
-        assert judge.status.precision == "remote with continues, constrains"
+        assert judge.status.precision == "remote with continued openings, a choice of labels"
     assert server.heard[-1].body.keys() == server.heard[0].body.keys()
     # However many odd ones there are, our own question is not sent each time.
     assert sum(map(own, server.heard)) <= 1
@@ -132,12 +132,12 @@ async def test_a_server_that_shows_its_models_no_more_is_asked_as_before(models:
     async with OddServer(answers=[Server(knows=ALL)], owner="vllm") as server, opened(server.url) as judge:
         await judge.choose(choose(), deadline_s=None)
         asked = server.heard[-1].body
-        assert judge.status.precision == "remote with continues, constrains"
+        assert judge.status.precision == "remote with continued openings, a choice of labels"
         server.models = models
         await judge._server.probe()
         await judge.choose(choose(), deadline_s=None)
         assert server.heard[-1].body == asked
-        assert judge.status.precision == "remote with continues, constrains"
+        assert judge.status.precision == "remote with continued openings, a choice of labels"
         server.models = reply(200, {"data": [{"id": "m", "owned_by": "somebody"}]})
         await judge._server.probe()
         assert judge.status.precision == "remote", "a list of another server's speaks against the old type"
@@ -162,7 +162,7 @@ async def test_verdicts_of_another_way_of_asking_are_not_taken_from_the_cache(tm
     await stores.prepared.close()
     assert sources[:2] == [AnswerSource.COMPUTED, AnswerSource.COMPUTED]
     assert sources[2] is not AnswerSource.COMPUTED
-    full = "remote with continues, constrains"
+    full = "remote with continued openings, a choice of labels"
     assert [precision for _, precision in precisions] == [full, "remote", full]
     assert len({digest for digest, _ in precisions}) == 1
 

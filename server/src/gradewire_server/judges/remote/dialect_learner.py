@@ -25,7 +25,7 @@ TEST_QUESTION: Final = Question(
 """A test question without user data, which uses every feature that a server can refuse."""
 CONFIRMED_FOR_S: Final = 60.0
 """Seconds for which the test question's result stays valid, even if the server refuses other requests."""
-_OF_SOME_SERVERS: Final = ("continues", "constrains")
+_OF_SOME_SERVERS: Final = {"continues": "continued openings", "constrains": "a choice of labels"}
 _LOOK_AGAIN_S: Final = 600.0
 """Seconds between tests for missing features."""
 MAY_BE_GENERAL: Final = frozenset({RemoteFault.REFUSED, RemoteFault.REJECTED, RemoteFault.UNREADABLE})
@@ -86,7 +86,7 @@ class DialectLearner:
     @property
     def uses(self) -> str:
         """Names of features that change answers and that only some servers have, or "" if the server has none."""
-        return ", ".join(name for name in _OF_SOME_SERVERS if getattr(self.dialect, name))
+        return ", ".join(name for field, name in _OF_SOME_SERVERS.items() if getattr(self.dialect, field))
 
     @property
     def kind(self) -> ServerKind:
