@@ -23,12 +23,13 @@ from benchmarks.common.servers import cpu_s
 from benchmarks.judges.binary import vqa_items
 
 from gradewire_models.judges.catalog import default_judge
+from gradewire_models.judges.cores.rows import Row, Run
 from gradewire_models.judges.repository import default_judge_repository, load_judge
 from gradewire_server.domain.metric import NO_MODEL
-from gradewire_server.judges.local.chat import ChatTokenizer, PromptLimits
+from gradewire_server.judges.local.chat import open_chat_tokenizer
 from gradewire_server.judges.local.queue import EmbeddedQueue, Work
 from gradewire_server.judges.local.supervisor import WorkerProcess
-from gradewire_server.judges.worker.messages import OpenModel, Row, Run
+from gradewire_server.judges.worker.messages import OpenModel
 from gradewire_server.metrics.judged.lave import LAVE, LaveParameters
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
@@ -144,9 +145,7 @@ class Bench:
 
 def prompts_of(judge: BuiltJudge, config: EmbeddedJudgeConfig) -> list[Prompt]:
     """Return the rows as prompts of the metric `lave`."""
-    context = min(judge.context_tokens, config.max_context_tokens)
-    limits = PromptLimits(config.max_item_tokens, context)
-    tokenizer = ChatTokenizer(judge.tokenizer_path, template=judge.chat_template, eos_ids=judge.eos_ids, limits=limits)
+    tokenizer = open_chat_tokenizer(judge, config)
 
     def first_need(mode: str, item: Any) -> Any:
         parameters = LaveParameters(mode=mode, demonstrations="short", binary="judge")  # type: ignore[arg-type]

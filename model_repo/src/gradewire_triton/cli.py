@@ -12,8 +12,9 @@ from types import FrameType
 import click
 import cloup
 
-from gradewire_models.cli.help import Command, CommandGroup, ExampleCommand
+from gradewire_models.cli.help import Command, CommandGroup, ExampleCommand, rare_option
 from gradewire_models.cli.options import REPOSITORY_HELP, without_traceback
+from gradewire_models.judges.repository import default_judge_repository
 from gradewire_models.repository.built import default_repository
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_triton.environment import (
@@ -34,6 +35,8 @@ _UP_EXAMPLES = """
   gradewire triton up all-MiniLM-L6-v2 --detach      returns once the server is ready
   gradewire triton up --grpc-port 0 --http-port 0 --metrics-port 0
   gradewire serve --backend triton --triton-url 127.0.0.1:8001
+  gradewire triton up qwen2.5-coder-1.5b-instruct    serves the judge
+  gradewire serve --judge-backend triton --judge-url 127.0.0.1:8001 --judge-remote-model qwen2.5-coder-1.5b-instruct
 """
 
 _DIRECTORY = click.Path(file_okay=False, path_type=Path)
@@ -189,16 +192,25 @@ def install(environment: Path) -> None:
         default=default_repository,
         help=REPOSITORY_HELP,
     ),
+    rare_option(
+        "--judge-repository",
+        "judges",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Use this directory of built judges. If unset, use judges next to the model repository.",
+    ),
     _STATE,
     _ENVIRONMENT,
 )
 @without_traceback(OSError, ValueError)
 def up(models: tuple[str, ...], detach: bool, state: Path, environment: Path, **options: object) -> None:  # noqa: FBT001 - click calls it
-    """Start Triton with the built MODELs; by default, with all models that need no GPU.
+    """Start Triton with the built MODELs; by default, with all encoders and graders that need no GPU.
+
+    A judge needs gigabytes of memory, so it starts only if you name it.
 
     Press Ctrl-C or send SIGTERM to stop Triton once its running requests have finished. Triton also stops if this
     process is killed.
     """
+    options["judges"] = options["judges"] or default_judge_repository(options["repository"])  # type: ignore[arg-type]
     server = ServerOptions(models=models, **options)  # type: ignore[arg-type]
     if not server.poll_s and not server.model_names():
         raise click.ClickException(f"no model for CPUs is built in {server.repository}. Run: gradewire models build")
@@ -248,6 +260,7 @@ def _arguments(server: ServerOptions, state: Path, environment: Path) -> list[st
     return [
         *server.models,
         f"--model-repository={server.repository.absolute()}",
+        *([f"--judge-repository={server.judges.absolute()}"] if server.judges else []),
         f"--host={server.host}",
         f"--grpc-port={server.grpc_port}",
         f"--http-port={server.http_port}",

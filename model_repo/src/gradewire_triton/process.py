@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 
+from gradewire_models.judges.description import DESCRIPTION_FILE
 from gradewire_models.repository.config import CONFIG_FILE, served_from_file
 from gradewire_triton.environment import TritonEnvironment
 from gradewire_triton.state import Addresses, TritonStartError, why_not_ready
@@ -50,6 +51,7 @@ class ServerOptions:
         host: Address to listen on. Triton has no authentication, so use the loopback or a firewall.
         poll_s: Seconds between checks of the repository, for a server that loads all models and follows changes. With
             0, Triton loads and unloads models only on request.
+        judges: The repository of judges, for `models` that are judges.
     """
 
     repository: Path
@@ -59,6 +61,7 @@ class ServerOptions:
     http_port: int = 0
     metrics_port: int = 0
     poll_s: int = 0
+    judges: Path | None = None
 
     def model_names(self) -> tuple[str, ...]:
         """Return the names of the models that Triton loads at start.
@@ -72,6 +75,22 @@ class ServerOptions:
             path.parent.name for path in found if "KIND_GPU" not in served_from_file(path).kinds
         )
 
+    def repositories(self) -> list[Path]:
+        """Return the repositories that contain the models. That of the judges is used only if a judge is named.
+
+        Raises:
+            TritonStartError: A named judge has no files for Triton.
+        """
+        if self.judges is None:
+            return [self.repository]
+        named = [name for name in self.models if (self.judges / name / DESCRIPTION_FILE).is_file()]
+        for name in named:
+            if not (self.judges / name / CONFIG_FILE).is_file():
+                raise TritonStartError(
+                    f"judge {name!r} has no graph for Triton in {self.judges}. Run: gradewire models build {name}"
+                )
+        return [self.repository, self.judges] if named else [self.repository]
+
 
 def command_line(options: ServerOptions, *, backends: Path, shm_prefix: str) -> list[str]:
     """Return the arguments for ``tritonserver``; names of the server's shared memory files start with `shm_prefix`."""
@@ -81,7 +100,7 @@ def command_line(options: ServerOptions, *, backends: Path, shm_prefix: str) -> 
         else ["--model-control-mode=explicit", *(f"--load-model={name}" for name in options.model_names())]
     )
     return [
-        f"--model-repository={options.repository.absolute()}",
+        *(f"--model-repository={each.absolute()}" for each in options.repositories()),
         f"--backend-directory={backends}",
         f"--backend-config=python,shm-region-prefix-name={shm_prefix}",
         # Auto-completion would start every model twice, and our configurations are complete.

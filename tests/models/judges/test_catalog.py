@@ -5,7 +5,7 @@ import pytest
 
 from gradewire_models.errors import CatalogError
 from gradewire_models.judges import catalog
-from gradewire_models.judges.catalog import catalog_judges, default_judge, find_judge
+from gradewire_models.judges.catalog import CPU_FORMS, FORMS, catalog_judges, default_judge, find_judge
 
 TEXT = Path(catalog.__file__).with_name("judges.toml").read_text(encoding="utf-8")
 
@@ -20,7 +20,8 @@ def test_the_default_is_qwen_and_all_that_is_built_is_pinned() -> None:
     built = [judge for judge in catalog_judges().values() if judge.buildable]
     assert [judge.name for judge in built] == ["qwen2.5-coder-1.5b-instruct", "smollm2-135m-instruct"]
     for judge in built:
-        assert set(judge.digests) == set(judge.numeric_classes) == {"int8", "gguf"}
+        assert set(judge.digests) == set(CPU_FORMS)
+        assert set(judge.numeric_classes) == set(FORMS)
         assert re.fullmatch("[0-9a-f]{64}", judge.sha256)
         assert all(re.fullmatch(r"[\w.-]+==[\w.]+", source.requirement) for source in judge.sources)
         assert judge.build_hint == f"gradewire models build {judge.name}"
@@ -66,10 +67,10 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         ("remarks = [", 'remarks = [ "", ', "remarks.0 must have at least 1 character"),
         (
             "numeric_classes = { int8",
-            "numeric_classes = { int4",
-            "numeric_classes.int4 must be 'int8' or 'gguf', not 'int4'",
+            "numeric_classes = { int3",
+            "numeric_classes.int3 must be 'int8', 'gguf', 'fp16' or 'int4', not 'int3'",
         ),
-        ("digests = { int8", "digests = { int4", "digests.int4 must be 'int8' or 'gguf'"),
+        ("digests = { int8", "digests = { int3", "digests.int3 must be 'int8', 'gguf', 'fp16' or 'int4'"),
         ("requirement =", "package =", "sources.0.package is unknown"),
         ("[[judge]]", "[judge", "cannot read the catalog of judges"),
     ],

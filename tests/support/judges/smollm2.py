@@ -21,7 +21,8 @@ def smollm2_repository() -> Path:
 
     Processes that come together wait for the one that builds.
     """
-    repository = platformdirs.user_cache_path("gradewire") / "tests" / "judges"
+    # Older checkouts on this machine share "judges" and would trip over the files for Triton.
+    repository = platformdirs.user_cache_path("gradewire") / "tests" / "judges-2"
     build_judge(find_judge(NAME), repository, forms=("int8", "gguf"), keep_downloads=True)
     return repository
 

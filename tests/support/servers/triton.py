@@ -25,11 +25,20 @@ class TritonServer:
         repository: Triton model repository.
         models: Names of the models to load; empty loads all.
         poll_s: See `ServerOptions`.
+        judges: See `ServerOptions`.
     """
 
-    def __init__(self, directory: Path, repository: Path, *, models: Sequence[str] = (), poll_s: int = 0) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        repository: Path,
+        *,
+        models: Sequence[str] = (),
+        poll_s: int = 0,
+        judges: Path | None = None,
+    ) -> None:
         environment = ensure_environment(report=_log.info)
-        options = ServerOptions(repository, tuple(models), poll_s=poll_s)
+        options = ServerOptions(repository, tuple(models), poll_s=poll_s, judges=judges)
         self._process = TritonProcess(environment, options, directory)
 
     def __enter__(self) -> Self:

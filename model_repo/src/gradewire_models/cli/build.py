@@ -33,6 +33,7 @@ _EXAMPLES = """
   gradewire models build                              the default encoder and its grader
   gradewire models build all-mpnet-base-v2
   gradewire models build qwen2.5-coder-1.5b-instruct  the default judge (needs gradewire[judge])
+  gradewire models build qwen2.5-coder-1.5b-instruct --target gpu --form int4
   gradewire models build all-MiniLM-L6-v2 --target gpu
   gradewire models build all-MiniLM-L6-v2 --adapter runs/mine --name mine
 """
@@ -112,12 +113,13 @@ def build(
     judges, encoders = split_judges(names, judge_repository)
     if options["form"] and not judges:
         raise click.UsageError("--form needs a judge's name")
+    form = _form(options["form"], target) if judges else None
     _check_adapter(adapter, own_name, target, alone=not (every or judges or len(encoders) > 1))
     standing_alone = [] if adapter else [name for name in encoders if name not in load_catalog()]
     exported = [name for name in standing_alone if (repository / name / CONFIG_FILE).is_file()]
     listed = [name for name in encoders if name not in exported]
     named = _in_catalog(listed)
-    build_judges(judges, judge_repository, form=options["form"], **downloads)
+    build_judges(judges, judge_repository, form=form, copies=copies, **downloads)
     if judges and not encoders:
         return
     if exported and target.target != "cpu":
@@ -138,6 +140,15 @@ def build(
         with ConsoleProgress(console, model.name) as progress:
             result = build_model(model, repository, copies=copies, report=progress.report, **kept)
         _tell(result)
+
+
+def _form(form: str | None, target: Target) -> str | None:
+    """Return a judge's form for a device: --target gpu means fp16, unless --form names a form for GPUs."""
+    if target.target == "cpu":
+        return form
+    if target.precision == "fp32" or target.accelerator == "tensorrt" or form in {"int8", "gguf", "both"}:
+        raise click.UsageError("for GPUs, a judge has the forms fp16 and int4, both with --accelerator cuda")
+    return form or "fp16"
 
 
 def _in_catalog(names: Sequence[str]) -> list[CatalogModel]:

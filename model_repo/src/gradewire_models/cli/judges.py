@@ -8,12 +8,14 @@ import click
 
 from gradewire_models.cli.help import rare_option
 from gradewire_models.cli.options import needs
-from gradewire_models.judges.catalog import FORMS, CatalogJudge, Form, catalog_judges, find_judge
+from gradewire_models.judges.catalog import CPU_FORMS, FORMS, CatalogJudge, Form, catalog_judges, find_judge
+from gradewire_models.judges.cores.rows import PADDED_FORMS
 from gradewire_models.judges.repository import BuiltJudge, list_judges
 
 if TYPE_CHECKING:
     from gradewire_models.build.verify import Check
     from gradewire_models.judges.build.install import JudgeResult
+    from gradewire_models.repository.serving import Copies
 
 JUDGE_REPOSITORY_OPTION = rare_option(
     "--judge-repository",
@@ -23,8 +25,8 @@ JUDGE_REPOSITORY_OPTION = rare_option(
 FORM_OPTION = click.option(
     "--form",
     type=click.Choice([*FORMS, "both"]),
-    help="Build this form of a judge: int8 (an ONNX graph for x86 processors, fastest with VNNI) or gguf (the "
-    "published file for llama.cpp). By default int8 on x86, otherwise gguf.",
+    help="Build this form of a judge: int8 (a graph for x86 processors), gguf (the published file for llama.cpp), or "
+    "fp16 or int4 (graphs for GPUs). both means int8 and gguf. By default int8 on x86, otherwise gguf.",
 )
 
 
@@ -34,13 +36,14 @@ def split_judges(names: Sequence[str], repository: Path) -> tuple[list[str], lis
     return [name for name in names if name in known], [name for name in names if name not in known]
 
 
-def build_judges(
+def build_judges(  # noqa: PLR0913 - the command's options
     names: Sequence[str],
     repository: Path,
     *,
     form: str | None,
     wheels: Path | None,
     keep_downloads: bool,
+    copies: "Copies",
 ) -> None:
     """Build judges and print the results.
 
@@ -57,7 +60,7 @@ def build_judges(
         from gradewire_models.build.progress import ConsoleProgress  # noqa: PLC0415 - as above
         from gradewire_models.judges.build.install import build_judge  # noqa: PLC0415 - as above
     console = Console(stderr=True)
-    forms: tuple[Form, ...] = FORMS if form == "both" else tuple(known for known in FORMS if known == form)
+    forms: tuple[Form, ...] = CPU_FORMS if form == "both" else tuple(known for known in FORMS if known == form)
     for name in names:
         with ConsoleProgress(console, name) as progress:
             result = build_judge(
@@ -66,6 +69,7 @@ def build_judges(
                 forms=forms,
                 wheels=wheels,
                 keep_downloads=keep_downloads,
+                copies=copies,
                 report=progress.report,
             )
         _tell(result)
@@ -119,7 +123,11 @@ def _forms(judge: BuiltJudge) -> str:
 def _tell(result: "JudgeResult") -> None:
     judge = result.judge
     click.echo(f"{judge.name}: {'built' if result.built else 'already built'}, {_forms(judge)}, in {judge.directory}")
+    if result.renewed:
+        click.echo("  the files for Triton were rewritten. If Triton is running, reload the model")
     for check in result.checks:
         click.echo(f"  {check.name}: {check.detail}")
+    if set(judge.forms) & set(PADDED_FORMS):
+        click.echo("  the forms fp16 and int4 were never run on a GPU in gradewire's own tests")
     if judge.test_only:
         click.echo("  only for testing the setup: its verdicts are no better than chance")

@@ -21,8 +21,10 @@ from gradewire_models.catalog.table import (
     read_toml,
 )
 
-Form: TypeAlias = Literal["int8", "gguf"]
-FORMS: tuple[Form, ...] = ("int8", "gguf")
+Form: TypeAlias = Literal["int8", "gguf", "fp16", "int4"]
+FORMS: tuple[Form, ...] = ("int8", "gguf", "fp16", "int4")
+"""All forms. fp16 and int4 are for GPUs."""
+CPU_FORMS: tuple[Form, ...] = ("int8", "gguf")
 Text = Annotated[str, Field(min_length=1)]
 
 _CATALOG_FILE = Path(__file__).with_name("judges.toml")

@@ -16,9 +16,8 @@ TOKENIZER_FILE = "tokenizer.json"
 GGUF_FILE = "model.gguf"
 ONNX_FILE = "int8/model.onnx"
 ONNX_DATA_FILE = "int8/model.onnx.data"
-GOLDEN_FILE = "int8/golden.npz"
-GRAPH_VERSION = 1
-"""The version of the graph's inputs, outputs and arithmetic; a runtime rejects other versions."""
+GRAPH_VERSIONS: Mapping[Form, int] = {"int8": 1, "gguf": 0, "fp16": 1, "int4": 1}
+"""Versions of the graphs' inputs, outputs and arithmetic. A change of a version changes the digests of its form."""
 
 _FORMAT = "gradewire-judge/1"
 
@@ -76,9 +75,19 @@ class Description:
             self.tokenizer.sha256,
             self.facts.chat_template,
             self.numeric_classes[form],
-            GRAPH_VERSION if form == "int8" else 0,
+            GRAPH_VERSIONS[form],
         ]
         return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode("ascii")).hexdigest()
+
+
+def graph_file(form: Form) -> str | None:
+    """Return the path of a form's graph in the judge's directory, or None for a form without a graph."""
+    return None if form == "gguf" else f"{form}/model.onnx"
+
+
+def golden_file(form: Form) -> str:
+    """Return the path of the golden logits of a form with a graph."""
+    return f"{form}/golden.npz"
 
 
 def write_description(description: Description, directory: Path) -> None:

@@ -12,6 +12,7 @@ from gradewire_models.judges.description import (
     ONNX_FILE,
     TOKENIZER_FILE,
     Description,
+    graph_file,
     read_description,
 )
 from gradewire_models.repository.built import default_repository, find_directory, list_sound
@@ -25,7 +26,7 @@ class BuiltJudge:
     """A judge in a repository. For other fields, see `CatalogJudge`.
 
     Attributes:
-        forms: Built forms, ``"int8"`` and ``"gguf"``, with the faster form first.
+        forms: Built forms in the order of `FORMS`.
         onnx_path: The int8 form's graph, with weights in ``model.onnx.data`` next to it; None without this form. For
             inputs and outputs, see `gradewire_models.judges.build.graph.write_graph`.
         gguf_path: The GGUF file; None without this form.
@@ -50,6 +51,10 @@ class BuiltJudge:
     remarks: tuple[str, ...]
     build_hint: str
     bytes: int
+
+    def path(self, form: Form) -> Path:
+        """Return a built form's main file, a graph or the GGUF file."""
+        return self.directory / (graph_file(form) or GGUF_FILE)
 
 
 def default_judge_repository(encoders: Path | None = None) -> Path:

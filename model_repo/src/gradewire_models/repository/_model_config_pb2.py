@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13_model_config.proto\x12\x10gradewire_models\"W\n\nModelInput\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\tdata_type\x18\x02 \x01(\x0e\x32\x1a.gradewire_models.DataType\x12\x0c\n\x04\x64ims\x18\x04 \x03(\x03\"X\n\x0bModelOutput\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\tdata_type\x18\x02 \x01(\x0e\x32\x1a.gradewire_models.DataType\x12\x0c\n\x04\x64ims\x18\x03 \x03(\x03\"\x84\x01\n\x12ModelVersionPolicy\x12=\n\x06latest\x18\x01 \x01(\x0b\x32+.gradewire_models.ModelVersionPolicy.LatestH\x00\x1a\x1e\n\x06Latest\x12\x14\n\x0cnum_versions\x18\x01 \x01(\rB\x0f\n\rpolicy_choice\"\xe2\x01\n\x10ModelQueuePolicy\x12H\n\x0etimeout_action\x18\x01 \x01(\x0e\x32\x30.gradewire_models.ModelQueuePolicy.TimeoutAction\x12$\n\x1c\x64\x65\x66\x61ult_timeout_microseconds\x18\x02 \x01(\x04\x12\x1e\n\x16\x61llow_timeout_override\x18\x03 \x01(\x08\x12\x16\n\x0emax_queue_size\x18\x04 \x01(\r\"&\n\rTimeoutAction\x12\n\n\x06REJECT\x10\x00\x12\t\n\x05\x44\x45LAY\x10\x01\"\x9c\x01\n\x14ModelDynamicBatching\x12\x1c\n\x14preferred_batch_size\x18\x01 \x03(\x05\x12$\n\x1cmax_queue_delay_microseconds\x18\x02 \x01(\x04\x12@\n\x14\x64\x65\x66\x61ult_queue_policy\x18\x06 \x01(\x0b\x32\".gradewire_models.ModelQueuePolicy\"\xb6\x04\n\x17ModelOptimizationPolicy\x12_\n\x16\x65xecution_accelerators\x18\x04 \x01(\x0b\x32?.gradewire_models.ModelOptimizationPolicy.ExecutionAccelerators\x1a\xb9\x03\n\x15\x45xecutionAccelerators\x12n\n\x19gpu_execution_accelerator\x18\x01 \x03(\x0b\x32K.gradewire_models.ModelOptimizationPolicy.ExecutionAccelerators.Accelerator\x12n\n\x19\x63pu_execution_accelerator\x18\x02 \x03(\x0b\x32K.gradewire_models.ModelOptimizationPolicy.ExecutionAccelerators.Accelerator\x1a\xbf\x01\n\x0b\x41\x63\x63\x65lerator\x12\x0c\n\x04name\x18\x01 \x01(\t\x12o\n\nparameters\x18\x02 \x03(\x0b\x32[.gradewire_models.ModelOptimizationPolicy.ExecutionAccelerators.Accelerator.ParametersEntry\x1a\x31\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"&\n\x0eModelParameter\x12\x14\n\x0cstring_value\x18\x01 \x01(\t\"\xbb\x01\n\x12ModelInstanceGroup\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x05\x12\x0c\n\x04gpus\x18\x03 \x03(\x05\x12\x37\n\x04kind\x18\x04 \x01(\x0e\x32).gradewire_models.ModelInstanceGroup.Kind\"A\n\x04Kind\x12\r\n\tKIND_AUTO\x10\x00\x12\x0c\n\x08KIND_GPU\x10\x01\x12\x0c\n\x08KIND_CPU\x10\x02\x12\x0e\n\nKIND_MODEL\x10\x03\"\xee\x02\n\x0bModelWarmup\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nbatch_size\x18\x02 \x01(\r\x12\x39\n\x06inputs\x18\x03 \x03(\x0b\x32).gradewire_models.ModelWarmup.InputsEntry\x12\r\n\x05\x63ount\x18\x04 \x01(\r\x1a\x9e\x01\n\x05Input\x12-\n\tdata_type\x18\x01 \x01(\x0e\x32\x1a.gradewire_models.DataType\x12\x0c\n\x04\x64ims\x18\x02 \x03(\x03\x12\x13\n\tzero_data\x18\x03 \x01(\x08H\x00\x12\x15\n\x0brandom_data\x18\x04 \x01(\x08H\x00\x12\x19\n\x0finput_data_file\x18\x05 \x01(\tH\x00\x42\x11\n\x0finput_data_type\x1aR\n\x0bInputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x32\n\x05value\x18\x02 \x01(\x0b\x32#.gradewire_models.ModelWarmup.Input:\x02\x38\x01\"$\n\x12ModelResponseCache\x12\x0e\n\x06\x65nable\x18\x01 \x01(\x08\"\xaa\x05\n\x0bModelConfig\x12\x0c\n\x04name\x18\x01 \x01(\t\x12<\n\x0eversion_policy\x18\x03 \x01(\x0b\x32$.gradewire_models.ModelVersionPolicy\x12\x16\n\x0emax_batch_size\x18\x04 \x01(\x05\x12+\n\x05input\x18\x05 \x03(\x0b\x32\x1c.gradewire_models.ModelInput\x12-\n\x06output\x18\x06 \x03(\x0b\x32\x1d.gradewire_models.ModelOutput\x12<\n\x0einstance_group\x18\x07 \x03(\x0b\x32$.gradewire_models.ModelInstanceGroup\x12@\n\x10\x64ynamic_batching\x18\x0b \x01(\x0b\x32&.gradewire_models.ModelDynamicBatching\x12?\n\x0coptimization\x18\x0c \x01(\x0b\x32).gradewire_models.ModelOptimizationPolicy\x12\x41\n\nparameters\x18\x0e \x03(\x0b\x32-.gradewire_models.ModelConfig.ParametersEntry\x12\x33\n\x0cmodel_warmup\x18\x10 \x03(\x0b\x32\x1d.gradewire_models.ModelWarmup\x12\x0f\n\x07\x62\x61\x63kend\x18\x11 \x01(\t\x12<\n\x0eresponse_cache\x18\x18 \x01(\x0b\x32$.gradewire_models.ModelResponseCache\x1aS\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12/\n\x05value\x18\x02 \x01(\x0b\x32 .gradewire_models.ModelParameter:\x02\x38\x01*\x8b\x01\n\x08\x44\x61taType\x12\x10\n\x0cTYPE_INVALID\x10\x00\x12\r\n\tTYPE_BOOL\x10\x01\x12\x0f\n\x0bTYPE_UINT32\x10\x04\x12\x0e\n\nTYPE_INT32\x10\x08\x12\x0e\n\nTYPE_INT64\x10\t\x12\r\n\tTYPE_FP16\x10\n\x12\r\n\tTYPE_FP32\x10\x0b\x12\x0f\n\x0bTYPE_STRING\x10\rb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13_model_config.proto\x12\x10gradewire_models\"s\n\nModelInput\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\tdata_type\x18\x02 \x01(\x0e\x32\x1a.gradewire_models.DataType\x12\x0c\n\x04\x64ims\x18\x04 \x03(\x03\x12\x1a\n\x12\x61llow_ragged_batch\x18\x07 \x01(\x08\"X\n\x0bModelOutput\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\tdata_type\x18\x02 \x01(\x0e\x32\x1a.gradewire_models.DataType\x12\x0c\n\x04\x64ims\x18\x03 \x03(\x03\"\x84\x01\n\x12ModelVersionPolicy\x12=\n\x06latest\x18\x01 \x01(\x0b\x32+.gradewire_models.ModelVersionPolicy.LatestH\x00\x1a\x1e\n\x06Latest\x12\x14\n\x0cnum_versions\x18\x01 \x01(\rB\x0f\n\rpolicy_choice\"\xe2\x01\n\x10ModelQueuePolicy\x12H\n\x0etimeout_action\x18\x01 \x01(\x0e\x32\x30.gradewire_models.ModelQueuePolicy.TimeoutAction\x12$\n\x1c\x64\x65\x66\x61ult_timeout_microseconds\x18\x02 \x01(\x04\x12\x1e\n\x16\x61llow_timeout_override\x18\x03 \x01(\x08\x12\x16\n\x0emax_queue_size\x18\x04 \x01(\r\"&\n\rTimeoutAction\x12\n\n\x06REJECT\x10\x00\x12\t\n\x05\x44\x45LAY\x10\x01\"\x9c\x01\n\x14ModelDynamicBatching\x12\x1c\n\x14preferred_batch_size\x18\x01 \x03(\x05\x12$\n\x1cmax_queue_delay_microseconds\x18\x02 \x01(\x04\x12@\n\x14\x64\x65\x66\x61ult_queue_policy\x18\x06 \x01(\x0b\x32\".gradewire_models.ModelQueuePolicy\"\xb6\x04\n\x17ModelOptimizationPolicy\x12_\n\x16\x65xecution_accelerators\x18\x04 \x01(\x0b\x32?.gradewire_models.ModelOptimizationPolicy.ExecutionAccelerators\x1a\xb9\x03\n\x15\x45xecutionAccelerators\x12n\n\x19gpu_execution_accelerator\x18\x01 \x03(\x0b\x32K.gradewire_models.ModelOptimizationPolicy.ExecutionAccelerators.Accelerator\x12n\n\x19\x63pu_execution_accelerator\x18\x02 \x03(\x0b\x32K.gradewire_models.ModelOptimizationPolicy.ExecutionAccelerators.Accelerator\x1a\xbf\x01\n\x0b\x41\x63\x63\x65lerator\x12\x0c\n\x04name\x18\x01 \x01(\t\x12o\n\nparameters\x18\x02 \x03(\x0b\x32[.gradewire_models.ModelOptimizationPolicy.ExecutionAccelerators.Accelerator.ParametersEntry\x1a\x31\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"&\n\x0eModelParameter\x12\x14\n\x0cstring_value\x18\x01 \x01(\t\"\xbb\x01\n\x12ModelInstanceGroup\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x05\x12\x0c\n\x04gpus\x18\x03 \x03(\x05\x12\x37\n\x04kind\x18\x04 \x01(\x0e\x32).gradewire_models.ModelInstanceGroup.Kind\"A\n\x04Kind\x12\r\n\tKIND_AUTO\x10\x00\x12\x0c\n\x08KIND_GPU\x10\x01\x12\x0c\n\x08KIND_CPU\x10\x02\x12\x0e\n\nKIND_MODEL\x10\x03\"\xee\x02\n\x0bModelWarmup\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nbatch_size\x18\x02 \x01(\r\x12\x39\n\x06inputs\x18\x03 \x03(\x0b\x32).gradewire_models.ModelWarmup.InputsEntry\x12\r\n\x05\x63ount\x18\x04 \x01(\r\x1a\x9e\x01\n\x05Input\x12-\n\tdata_type\x18\x01 \x01(\x0e\x32\x1a.gradewire_models.DataType\x12\x0c\n\x04\x64ims\x18\x02 \x03(\x03\x12\x13\n\tzero_data\x18\x03 \x01(\x08H\x00\x12\x15\n\x0brandom_data\x18\x04 \x01(\x08H\x00\x12\x19\n\x0finput_data_file\x18\x05 \x01(\tH\x00\x42\x11\n\x0finput_data_type\x1aR\n\x0bInputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x32\n\x05value\x18\x02 \x01(\x0b\x32#.gradewire_models.ModelWarmup.Input:\x02\x38\x01\"$\n\x12ModelResponseCache\x12\x0e\n\x06\x65nable\x18\x01 \x01(\x08\"\xaa\x05\n\x0bModelConfig\x12\x0c\n\x04name\x18\x01 \x01(\t\x12<\n\x0eversion_policy\x18\x03 \x01(\x0b\x32$.gradewire_models.ModelVersionPolicy\x12\x16\n\x0emax_batch_size\x18\x04 \x01(\x05\x12+\n\x05input\x18\x05 \x03(\x0b\x32\x1c.gradewire_models.ModelInput\x12-\n\x06output\x18\x06 \x03(\x0b\x32\x1d.gradewire_models.ModelOutput\x12<\n\x0einstance_group\x18\x07 \x03(\x0b\x32$.gradewire_models.ModelInstanceGroup\x12@\n\x10\x64ynamic_batching\x18\x0b \x01(\x0b\x32&.gradewire_models.ModelDynamicBatching\x12?\n\x0coptimization\x18\x0c \x01(\x0b\x32).gradewire_models.ModelOptimizationPolicy\x12\x41\n\nparameters\x18\x0e \x03(\x0b\x32-.gradewire_models.ModelConfig.ParametersEntry\x12\x33\n\x0cmodel_warmup\x18\x10 \x03(\x0b\x32\x1d.gradewire_models.ModelWarmup\x12\x0f\n\x07\x62\x61\x63kend\x18\x11 \x01(\t\x12<\n\x0eresponse_cache\x18\x18 \x01(\x0b\x32$.gradewire_models.ModelResponseCache\x1aS\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12/\n\x05value\x18\x02 \x01(\x0b\x32 .gradewire_models.ModelParameter:\x02\x38\x01*\x9a\x01\n\x08\x44\x61taType\x12\x10\n\x0cTYPE_INVALID\x10\x00\x12\r\n\tTYPE_BOOL\x10\x01\x12\x0f\n\x0bTYPE_UINT32\x10\x04\x12\x0e\n\nTYPE_INT32\x10\x08\x12\x0e\n\nTYPE_INT64\x10\t\x12\r\n\tTYPE_FP16\x10\n\x12\r\n\tTYPE_FP32\x10\x0b\x12\r\n\tTYPE_FP64\x10\x0c\x12\x0f\n\x0bTYPE_STRING\x10\rb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,46 +37,46 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MODELWARMUP_INPUTSENTRY']._serialized_options = b'8\001'
   _globals['_MODELCONFIG_PARAMETERSENTRY']._loaded_options = None
   _globals['_MODELCONFIG_PARAMETERSENTRY']._serialized_options = b'8\001'
-  _globals['_DATATYPE']._serialized_start=2635
-  _globals['_DATATYPE']._serialized_end=2774
+  _globals['_DATATYPE']._serialized_start=2663
+  _globals['_DATATYPE']._serialized_end=2817
   _globals['_MODELINPUT']._serialized_start=41
-  _globals['_MODELINPUT']._serialized_end=128
-  _globals['_MODELOUTPUT']._serialized_start=130
-  _globals['_MODELOUTPUT']._serialized_end=218
-  _globals['_MODELVERSIONPOLICY']._serialized_start=221
-  _globals['_MODELVERSIONPOLICY']._serialized_end=353
-  _globals['_MODELVERSIONPOLICY_LATEST']._serialized_start=306
-  _globals['_MODELVERSIONPOLICY_LATEST']._serialized_end=336
-  _globals['_MODELQUEUEPOLICY']._serialized_start=356
-  _globals['_MODELQUEUEPOLICY']._serialized_end=582
-  _globals['_MODELQUEUEPOLICY_TIMEOUTACTION']._serialized_start=544
-  _globals['_MODELQUEUEPOLICY_TIMEOUTACTION']._serialized_end=582
-  _globals['_MODELDYNAMICBATCHING']._serialized_start=585
-  _globals['_MODELDYNAMICBATCHING']._serialized_end=741
-  _globals['_MODELOPTIMIZATIONPOLICY']._serialized_start=744
-  _globals['_MODELOPTIMIZATIONPOLICY']._serialized_end=1310
-  _globals['_MODELOPTIMIZATIONPOLICY_EXECUTIONACCELERATORS']._serialized_start=869
-  _globals['_MODELOPTIMIZATIONPOLICY_EXECUTIONACCELERATORS']._serialized_end=1310
-  _globals['_MODELOPTIMIZATIONPOLICY_EXECUTIONACCELERATORS_ACCELERATOR']._serialized_start=1119
-  _globals['_MODELOPTIMIZATIONPOLICY_EXECUTIONACCELERATORS_ACCELERATOR']._serialized_end=1310
-  _globals['_MODELOPTIMIZATIONPOLICY_EXECUTIONACCELERATORS_ACCELERATOR_PARAMETERSENTRY']._serialized_start=1261
-  _globals['_MODELOPTIMIZATIONPOLICY_EXECUTIONACCELERATORS_ACCELERATOR_PARAMETERSENTRY']._serialized_end=1310
-  _globals['_MODELPARAMETER']._serialized_start=1312
-  _globals['_MODELPARAMETER']._serialized_end=1350
-  _globals['_MODELINSTANCEGROUP']._serialized_start=1353
-  _globals['_MODELINSTANCEGROUP']._serialized_end=1540
-  _globals['_MODELINSTANCEGROUP_KIND']._serialized_start=1475
-  _globals['_MODELINSTANCEGROUP_KIND']._serialized_end=1540
-  _globals['_MODELWARMUP']._serialized_start=1543
-  _globals['_MODELWARMUP']._serialized_end=1909
-  _globals['_MODELWARMUP_INPUT']._serialized_start=1667
-  _globals['_MODELWARMUP_INPUT']._serialized_end=1825
-  _globals['_MODELWARMUP_INPUTSENTRY']._serialized_start=1827
-  _globals['_MODELWARMUP_INPUTSENTRY']._serialized_end=1909
-  _globals['_MODELRESPONSECACHE']._serialized_start=1911
-  _globals['_MODELRESPONSECACHE']._serialized_end=1947
-  _globals['_MODELCONFIG']._serialized_start=1950
-  _globals['_MODELCONFIG']._serialized_end=2632
-  _globals['_MODELCONFIG_PARAMETERSENTRY']._serialized_start=2549
-  _globals['_MODELCONFIG_PARAMETERSENTRY']._serialized_end=2632
+  _globals['_MODELINPUT']._serialized_end=156
+  _globals['_MODELOUTPUT']._serialized_start=158
+  _globals['_MODELOUTPUT']._serialized_end=246
+  _globals['_MODELVERSIONPOLICY']._serialized_start=249
+  _globals['_MODELVERSIONPOLICY']._serialized_end=381
+  _globals['_MODELVERSIONPOLICY_LATEST']._serialized_start=334
+  _globals['_MODELVERSIONPOLICY_LATEST']._serialized_end=364
+  _globals['_MODELQUEUEPOLICY']._serialized_start=384
+  _globals['_MODELQUEUEPOLICY']._serialized_end=610
+  _globals['_MODELQUEUEPOLICY_TIMEOUTACTION']._serialized_start=572
+  _globals['_MODELQUEUEPOLICY_TIMEOUTACTION']._serialized_end=610
+  _globals['_MODELDYNAMICBATCHING']._serialized_start=613
+  _globals['_MODELDYNAMICBATCHING']._serialized_end=769
+  _globals['_MODELOPTIMIZATIONPOLICY']._serialized_start=772
+  _globals['_MODELOPTIMIZATIONPOLICY']._serialized_end=1338
+  _globals['_MODELOPTIMIZATIONPOLICY_EXECUTIONACCELERATORS']._serialized_start=897
+  _globals['_MODELOPTIMIZATIONPOLICY_EXECUTIONACCELERATORS']._serialized_end=1338
+  _globals['_MODELOPTIMIZATIONPOLICY_EXECUTIONACCELERATORS_ACCELERATOR']._serialized_start=1147
+  _globals['_MODELOPTIMIZATIONPOLICY_EXECUTIONACCELERATORS_ACCELERATOR']._serialized_end=1338
+  _globals['_MODELOPTIMIZATIONPOLICY_EXECUTIONACCELERATORS_ACCELERATOR_PARAMETERSENTRY']._serialized_start=1289
+  _globals['_MODELOPTIMIZATIONPOLICY_EXECUTIONACCELERATORS_ACCELERATOR_PARAMETERSENTRY']._serialized_end=1338
+  _globals['_MODELPARAMETER']._serialized_start=1340
+  _globals['_MODELPARAMETER']._serialized_end=1378
+  _globals['_MODELINSTANCEGROUP']._serialized_start=1381
+  _globals['_MODELINSTANCEGROUP']._serialized_end=1568
+  _globals['_MODELINSTANCEGROUP_KIND']._serialized_start=1503
+  _globals['_MODELINSTANCEGROUP_KIND']._serialized_end=1568
+  _globals['_MODELWARMUP']._serialized_start=1571
+  _globals['_MODELWARMUP']._serialized_end=1937
+  _globals['_MODELWARMUP_INPUT']._serialized_start=1695
+  _globals['_MODELWARMUP_INPUT']._serialized_end=1853
+  _globals['_MODELWARMUP_INPUTSENTRY']._serialized_start=1855
+  _globals['_MODELWARMUP_INPUTSENTRY']._serialized_end=1937
+  _globals['_MODELRESPONSECACHE']._serialized_start=1939
+  _globals['_MODELRESPONSECACHE']._serialized_end=1975
+  _globals['_MODELCONFIG']._serialized_start=1978
+  _globals['_MODELCONFIG']._serialized_end=2660
+  _globals['_MODELCONFIG_PARAMETERSENTRY']._serialized_start=2577
+  _globals['_MODELCONFIG_PARAMETERSENTRY']._serialized_end=2660
 # @@protoc_insertion_point(module_scope)

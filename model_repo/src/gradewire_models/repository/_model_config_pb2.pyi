@@ -36,6 +36,7 @@ class _DataTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DataType.Val
     TYPE_INT64: _DataType.ValueType  # 9
     TYPE_FP16: _DataType.ValueType  # 10
     TYPE_FP32: _DataType.ValueType  # 11
+    TYPE_FP64: _DataType.ValueType  # 12
     TYPE_STRING: _DataType.ValueType  # 13
 
 class DataType(_DataType, metaclass=_DataTypeEnumTypeWrapper):
@@ -48,20 +49,25 @@ TYPE_INT32: DataType.ValueType  # 8
 TYPE_INT64: DataType.ValueType  # 9
 TYPE_FP16: DataType.ValueType  # 10
 TYPE_FP32: DataType.ValueType  # 11
+TYPE_FP64: DataType.ValueType  # 12
 TYPE_STRING: DataType.ValueType  # 13
 Global___DataType: _TypeAlias = DataType  # noqa: Y015
 
 @_typing.final
 class ModelInput(_message.Message):
-    """An input tensor; `dims` omits the batch dimension, -1 means any size."""
+    """An input tensor; `dims` omits the batch dimension, -1 means any size. Requests with different sizes share a batch
+    only if `allow_ragged_batch` is set.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     NAME_FIELD_NUMBER: _builtins.int
     DATA_TYPE_FIELD_NUMBER: _builtins.int
     DIMS_FIELD_NUMBER: _builtins.int
+    ALLOW_RAGGED_BATCH_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     data_type: Global___DataType.ValueType
+    allow_ragged_batch: _builtins.bool
     @_builtins.property
     def dims(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     def __init__(
@@ -70,10 +76,11 @@ class ModelInput(_message.Message):
         name: _builtins.str = ...,
         data_type: Global___DataType.ValueType = ...,
         dims: _abc.Iterable[_builtins.int] | None = ...,
+        allow_ragged_batch: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data_type", b"data_type", "dims", b"dims", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_ragged_batch", b"allow_ragged_batch", "data_type", b"data_type", "dims", b"dims", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

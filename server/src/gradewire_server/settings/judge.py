@@ -26,6 +26,15 @@ _HOST: Final = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]*(?::(?P<port>[1-9][0-9]{
 _MOST_PORT: Final = 65_535
 
 
+_DEVICE: Final = re.compile(r"cpu|cuda(:\d{1,3})?")
+
+
+def _check_device(device: str) -> str:
+    if _DEVICE.fullmatch(device) is None:
+        raise ValueError("judge_device must be cpu, cuda or cuda:N, where N is a GPU's index from 0")
+    return device
+
+
 def _hosts(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         named = _HOST.fullmatch(name)
@@ -53,7 +62,7 @@ class ImageConfig:
 
 
 Backend = Literal["none", "embedded", "triton", "openai", "decisions"]
-Form = Literal["auto", "int8", "gguf"]
+Form = Literal["auto", "int8", "gguf", "fp16", "int4"]
 Prefill = Literal["auto", "yes", "no"]
 SeesImages = Literal["auto", "yes", "no"]
 
@@ -67,9 +76,14 @@ class EmbeddedJudgeConfig:
 
     Set it for a mounted directory."""
     form: Form = "auto"
-    """The judge's model format. auto means int8 if that format is built and exact on this processor, otherwise gguf.
+    """The judge's model format. auto means int8 if that format is built and exact on this processor, otherwise gguf;
+    on a GPU, auto means fp16 if that format is built, otherwise int4.
 
-    int8 runs in ONNX Runtime, gguf in llama.cpp."""
+    gguf runs in llama.cpp, all others in ONNX Runtime."""
+    device: Annotated[str, AfterValidator(_check_device), Setting("judge_device")] = "cpu"
+    """Device for a judge on this machine: cpu, cuda or cuda:N, where N is a GPU's index from 0.
+
+    With cuda, the judge needs its form fp16 or int4 (gradewire models build NAME --target gpu). Not tried on a GPU."""
     threads: Annotated[Count, Setting("judge_threads")] = 1
     """Number of threads for a judge on this machine.
 
@@ -81,7 +95,9 @@ class EmbeddedJudgeConfig:
 
     Raise it for long answers. Each run then needs more time and memory."""
     max_batch_tokens: int = 192
-    """Maximum number of item tokens in one run, without the prompt tokens whose state is cached."""
+    """Maximum number of item tokens in one run on a CPU, without the prompt tokens whose state is cached."""
+    max_gpu_batch_tokens: int = 8192
+    """Maximum number of item tokens in one run on a GPU."""
     start_timeout_s: float = 120.0
     """Timeout for a worker to become ready."""
     max_prefix_states: int = 8
@@ -95,6 +111,15 @@ class EmbeddedJudgeConfig:
     run_timeout_s: float = 30.0
     """Timeout for one run, extended by `token_timeout_s` for each token. After the timeout, the worker is restarted."""
     token_timeout_s: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.on_gpu and self.form in {"int8", "gguf"}:
+            raise ValueError(f"judge_device {self.device} needs the judge's form fp16 or int4, not {self.form}")
+
+    @property
+    def on_gpu(self) -> bool:
+        """True if the judge runs on a GPU."""
+        return self.device != "cpu"
 
 
 @dataclass(frozen=True, slots=True, config=group("Judge"))

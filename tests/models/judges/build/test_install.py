@@ -16,11 +16,14 @@ from gradewire_models.processor import computes_int8
 
 INT8 = {"int8/golden.npz", "int8/model.onnx", "int8/model.onnx.data"}
 BOTH = {*INT8, "model.gguf", "judge.json", "tokenizer.json"}
+TRITON = "config.pbtxt", "1/"
+"""The files for Triton, or how their paths begin."""
 
 
 def contents(directory: Path) -> dict[str, bytes]:
     files = (path for path in directory.rglob("*") if path.is_file() and path.suffix != ".lock")
-    return {str(path.relative_to(directory)): path.read_bytes() for path in files}
+    named = {str(path.relative_to(directory)): path for path in files}
+    return {name: path.read_bytes() for name, path in named.items() if not name.startswith(TRITON)}
 
 
 def test_a_build_makes_a_judge_that_verifies(qwen2: TinyJudge, tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ from tests.models.judges.build.tiny_judges import TinyJudge
 from gradewire_models.errors import ModelNotBuiltError, VerificationError
 from gradewire_models.judges.build import graph
 from gradewire_models.judges.build.install import build_judge
+from gradewire_models.judges.build.shapes import Sizes
 from gradewire_models.judges.build.verify import check_processor, verify_judge
-from gradewire_models.judges.build.weights import JudgeWeights, Sizes
+from gradewire_models.judges.build.weights import JudgeWeights
 from gradewire_models.processor import computes_int8
 
 

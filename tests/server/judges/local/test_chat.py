@@ -33,7 +33,7 @@ def tokenizer(path: Path) -> ChatTokenizer:
 
 
 def chat(path: Path, *, item: int = 2048, context: int = 2048) -> ChatTokenizer:
-    return ChatTokenizer(path, template="chatml", eos_ids=(2,), limits=PromptLimits(item, context))
+    return ChatTokenizer(path.read_bytes(), template="chatml", eos_ids=(2,), limits=PromptLimits(item, context))
 
 
 def shown(tokenizer: ChatTokenizer, prompt: JudgePrompt) -> str:
@@ -150,7 +150,7 @@ def test_labels_are_the_tokens_behind_the_opening(tokenizer: ChatTokenizer) -> N
 
 def test_a_template_that_nobody_knows_is_an_error(path: Path) -> None:
     with pytest.raises(ValueError, match="chatml"):
-        ChatTokenizer(path, template="unheard-of", eos_ids=(), limits=PromptLimits(1, 1))
+        ChatTokenizer(path.read_bytes(), template="unheard-of", eos_ids=(), limits=PromptLimits(1, 1))
 
 
 def characters(text: str) -> list[int]:

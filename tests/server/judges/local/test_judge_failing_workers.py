@@ -153,10 +153,10 @@ async def test_closing_ends_the_worker_and_everybody_who_waits(judge: EmbeddedJu
 def _copy(tmp_path: Path) -> Path:
     """The judge in a repository of its own; its weights as links."""
     source, target = smollm2_repository() / NAME, tmp_path / NAME
-    (target / "int8").mkdir(parents=True)
     for path in source.rglob("*"):
         copy = target / path.relative_to(source)
         if path.is_file():
+            copy.parent.mkdir(parents=True, exist_ok=True)
             if path.stat().st_size > 10_000_000:
                 os.link(path.resolve(), copy) if path.stat().st_dev == tmp_path.stat().st_dev else copy.symlink_to(path)
             else:

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import example_count
 
+from gradewire_models.judges.cores.rows import CoreLimits, RowResult
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.judges.local.queue import EmbeddedQueue, Planned, Work
-from gradewire_server.judges.worker.messages import CoreLimits, RowResult
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 A, B = (1, 2, 3), (7, 8)

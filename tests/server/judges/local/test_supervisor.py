@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from gradewire_models.judges.cores.rows import Row, Run
 from gradewire_server.judges.local import supervisor
 from gradewire_server.judges.local.supervisor import WorkerLostError, WorkerProcess, run_timeout_s
-from gradewire_server.judges.worker.messages import OpenModel, Row, Run
+from gradewire_server.judges.worker.messages import OpenModel
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 

@@ -142,7 +142,7 @@ async def test_a_model_that_is_not_there_is_not_opened(vllm: TritonServer, name:
 
 
 async def test_an_encoder_is_no_judge(triton: TritonServer) -> None:
-    with pytest.raises(JudgeUnavailableError, match="does not run on the vLLM backend") as caught:
+    with pytest.raises(JudgeUnavailableError, match="is neither a judge of") as caught:
         await judges(triton.url, model="all-MiniLM-L6-v2").open("")
     assert caught.value.failure.status is Status.MODEL_UNAVAILABLE
 

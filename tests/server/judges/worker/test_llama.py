@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.judges.smollm2 import smollm2_repository
 
+from gradewire_models.judges.cores.rows import RowResult
 from gradewire_models.judges.repository import load_judge
 from gradewire_server.judges.local.queue import EmbeddedQueue, Work
 from gradewire_server.judges.worker.llama import LlamaCore
-from gradewire_server.judges.worker.messages import RowResult
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 if TYPE_CHECKING:

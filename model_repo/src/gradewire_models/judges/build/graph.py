@@ -26,7 +26,8 @@ from gradewire_models.judges.build.layers import (
     write_rounding_constants,
 )
 from gradewire_models.judges.build.reference import ReferencePass
-from gradewire_models.judges.build.weights import JudgeWeights, Sizes
+from gradewire_models.judges.build.shapes import Sizes
+from gradewire_models.judges.build.weights import JudgeWeights
 from gradewire_models.judges.description import ONNX_DATA_FILE, ONNX_FILE
 
 # Opset 23 is the first with rotary embedding. Older runtimes cannot load this file format version.

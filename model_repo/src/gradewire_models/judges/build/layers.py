@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from gradewire_models.build.nodes import Nodes
-from gradewire_models.judges.build.weights import LayerWeights, Matrix, Sizes
+from gradewire_models.judges.build.shapes import LayerWeights, Matrix, Sizes
 
 # The size of a memory page, for memory-mapped weights.
 _ALIGNMENT = 4096

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_models.build.reference import open_golden
-from gradewire_models.judges.build.weights import JudgeWeights, LayerWeights, Matrix
+from gradewire_models.judges.build.shapes import LayerWeights, Matrix
+from gradewire_models.judges.build.weights import JudgeWeights
 
 TEXTS = (
     "<|im_start|>user\nWhich planet is known for its rings? Answer in one word.<|im_end|>\n<|im_start|>assistant\n",
@@ -52,6 +53,14 @@ class ReferencePass:
     def add_logits(self, rows: Matrix) -> None:
         """Compute the logits for the next `rows` of the head, float32 [rows, dims]."""
         self._logits.append(self._last @ rows.T)
+
+    def finish(self, weights: JudgeWeights) -> None:
+        """Run all layers and the head, for a graph whose writer does not run them."""
+        for index in range(self._sizes.layers):
+            self.advance(weights.layer(index))
+        self.finish_hidden(weights.tensor("output_norm.weight", self._sizes.dims))
+        for block in weights.row_blocks(weights.head_name):
+            self.add_logits(block)
 
     @property
     def logits(self) -> NDArray[np.float32]:

@@ -1,6 +1,6 @@
 """Check a built judge's files, tokenizer and logits."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,8 +12,10 @@ from tokenizers import Tokenizer
 from gradewire_models.build.verify import Check
 from gradewire_models.errors import ModelBrokenError
 from gradewire_models.judges.build.reference import TEXTS, Golden, load_golden
-from gradewire_models.judges.catalog import CatalogJudge
-from gradewire_models.judges.description import GOLDEN_FILE
+from gradewire_models.judges.catalog import CatalogJudge, Form
+from gradewire_models.judges.cores.opening import open_core
+from gradewire_models.judges.cores.rows import PADDED_FORMS, CoreError, Row, Run
+from gradewire_models.judges.description import golden_file, graph_file
 from gradewire_models.judges.repository import BuiltJudge, load_judge
 from gradewire_models.runtime import cpu_session_options, onnxruntime, open_int8
 
@@ -23,11 +25,13 @@ States: TypeAlias = dict[str, NDArray[np.float32]]
 
 NO_PREFIX_BIAS = np.float32(-1e30)
 
-MIN_CORRELATION = 0.97
-"""Minimum correlation between a token's logits from the graph and its logits in plain float32.
+MIN_CORRELATIONS: Mapping[Form, float] = {"int8": 0.97, "fp16": 0.999, "int4": 0.95}
+"""Minimum correlation between a token's logits from the graph and its logits in plain float32, by form.
 
 8-bit graphs of all tested judges reach 0.99; a graph with swapped rotary pairs stays below 0.9.
 """
+MAX_BATCH_SHIFT = 1e-3
+"""Maximum change of a token's probability in a padded batch. The sums of larger products have a different order."""
 MAX_PREFIX_SHIFT = 0.2
 """Maximum total variation between the next token's distributions with and without a cached prefix.
 
@@ -95,22 +99,25 @@ def verify_judge(repository: Path, name: str, expected: CatalogJudge | None) -> 
     """
     try:
         judge = load_judge(repository, name, every_byte=True)
-        golden = load_golden(judge.directory / GOLDEN_FILE) if judge.onnx_path else None
+        goldens = {form: load_golden(judge.directory / golden_file(form)) for form in judge.forms if graph_file(form)}
     except (ModelBrokenError, OSError, ValueError) as error:
         return [Check("files", passed=False, detail=str(error))]
     said = ", ".join(f"{form} {judge.digests[form]}" for form in judge.forms)
     checks = [Check("files", passed=True, detail=f"digests {said}"), _check_catalog(judge, expected)]
-    if golden is None or judge.onnx_path is None:
-        return checks
-    session = JudgeSession(judge.onnx_path)
-    return [
-        *checks,
-        _check_tokenizer(judge, golden),
-        check_processor(),
-        _check_logits(session, golden),
-        _check_batches(session, golden),
-        _check_prefix(session, golden),
-    ]
+    if goldens:
+        checks.append(_check_tokenizer(judge, next(iter(goldens.values()))))
+    if "int8" in goldens:
+        golden, session = goldens["int8"], JudgeSession(judge.path("int8"))
+        checks += [
+            check_processor(),
+            _check_logits("int8", session.run([text.tolist() for text in golden.ids])[0], golden),
+            _check_batches(session, golden),
+            _check_prefix(session, golden),
+        ]
+    for form in PADDED_FORMS:
+        if form in goldens:
+            checks += check_padded(judge.path(form), form, goldens[form])
+    return checks
 
 
 def check_processor() -> Check:
@@ -156,11 +163,43 @@ def _check_tokenizer(judge: BuiltJudge, golden: Golden) -> Check:
     return Check("tokenizer", passed=all(same) and plain, detail=detail)
 
 
-def _check_logits(session: JudgeSession, golden: Golden) -> Check:
-    logits, _ = session.run([text.tolist() for text in golden.ids])
+def _check_logits(form: Form, logits: Logits, golden: Golden) -> Check:
     found = min(float(np.corrcoef(own, its)[0, 1]) for own, its in zip(logits, golden.logits, strict=True))
-    detail = f"lowest correlation with float32 {found:.4f} (at least {MIN_CORRELATION})"
-    return Check("logits", passed=found >= MIN_CORRELATION, detail=detail)
+    name = "logits" if form == "int8" else f"logits of {form}"
+    detail = f"lowest correlation with float32 {found:.4f} (at least {MIN_CORRELATIONS[form]})"
+    return Check(name, passed=found >= MIN_CORRELATIONS[form], detail=detail)
+
+
+def check_padded(path: Path, form: Form, golden: Golden) -> list[Check]:
+    """Check a graph for GPUs on the CPU: its logits, and a text alone, in a batch, and after a cached prefix.
+
+    Raises:
+        ModelBrokenError: The graph cannot be opened or does not compute.
+    """
+    every = tuple(range(golden.logits.shape[1]))
+    texts = [tuple(text.tolist()) for text in golden.ids]
+    try:
+        core = open_core(path, form, threads=1, device="cpu")
+        together = [result.probabilities for result in core.run(Run(None, _rows(texts, every)))]
+        alone = [core.run(Run(None, _rows([text], every)))[0].probabilities for text in texts]
+        core.run(Run(None, (Row(-1, texts[0][:2], keep=True),)))
+        (after,) = core.run(Run(-1, _rows([texts[0][2:]], every)))
+    except CoreError as error:
+        raise ModelBrokenError(f"the {form} graph does not compute: {error}") from error
+    with np.errstate(divide="ignore"):
+        logits = np.maximum(np.log(np.array(together)), np.float64(-1e3)).astype(np.float32)
+    shift = float(np.abs(np.array(together) - np.array(alone)).max())
+    moved = float(np.abs(np.array(after.probabilities) - np.array(alone[0])).max())
+    worst = max(shift, moved)
+    detail = f"a probability moves {worst:.2g} in a batch or after a cached prefix (at most {MAX_BATCH_SHIFT})"
+    return [
+        _check_logits(form, logits, golden),
+        Check(f"batches of {form}", passed=worst <= MAX_BATCH_SHIFT, detail=detail),
+    ]
+
+
+def _rows(texts: Sequence[tuple[int, ...]], labels: tuple[int, ...]) -> tuple[Row, ...]:
+    return tuple(Row(place, text, labels) for place, text in enumerate(texts))
 
 
 def _check_batches(session: JudgeSession, golden: Golden) -> Check:

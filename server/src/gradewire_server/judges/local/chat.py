@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import takewhile
-from pathlib import Path
 from typing import Final
 
 from tokenizers import Tokenizer
@@ -97,23 +96,25 @@ def open_chat_tokenizer(judge: BuiltJudge, config: EmbeddedJudgeConfig) -> "Chat
     """
     context_tokens = min(judge.context_tokens, config.max_context_tokens)
     limits = PromptLimits(min(config.max_item_tokens, context_tokens), context_tokens)
-    return ChatTokenizer(judge.tokenizer_path, template=judge.chat_template, eos_ids=judge.eos_ids, limits=limits)
+    content = judge.tokenizer_path.read_bytes()
+    return ChatTokenizer(content, template=judge.chat_template, eos_ids=judge.eos_ids, limits=limits)
 
 
 class ChatTokenizer:
     """One judge's tokenizer and chat template. Thread-safe.
 
     Args:
+        content: The content of tokenizer.json.
         eos_ids: Tokens that end the judge's turn, in addition to special tokens.
 
     Raises:
-        ValueError: The template is unknown, or its markup is not in the vocabulary.
+        ValueError: The template is unknown, its markup is not in the vocabulary, or `content` is not a tokenizer.
     """
 
-    def __init__(self, path: Path, *, template: str, eos_ids: Sequence[int], limits: PromptLimits) -> None:
+    def __init__(self, content: bytes, *, template: str, eos_ids: Sequence[int], limits: PromptLimits) -> None:
         if template not in TEMPLATES:
             raise ValueError(f"unknown chat template {template!r}. Known templates: {', '.join(sorted(TEMPLATES))}")
-        self._tokenizer = Tokenizer.from_file(str(path))
+        self._tokenizer = Tokenizer.from_str(content.decode())
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         # Treat chat tokens that an answer spells out as text.
@@ -129,6 +130,19 @@ class ChatTokenizer:
         self._labels: Callable[[str, tuple[str, ...]], LabelTokens] = lru_cache(_KEPT_LABELS)(
             partial(find_labels, self._encode)
         )
+
+    def question(
+        self, prompt: JudgePrompt, options: tuple[str, ...], max_tokens: int
+    ) -> tuple[PromptTokens, tuple[int, ...]]:
+        """Return a prompt's token IDs, and the options' tokens that follow them; () without options.
+
+        Raises:
+            PromptError: See `labels`, `opening` and `prompt`.
+        """
+        if options:
+            labels = self.labels(prompt.opening, options)
+            return self.prompt(prompt, labels.shared), labels.tokens
+        return self.prompt(prompt, self.opening(prompt.opening), answer_tokens=max_tokens), ()
 
     def labels(self, opening: str, options: tuple[str, ...]) -> LabelTokens:
         """Return the options' tokens after an opening.

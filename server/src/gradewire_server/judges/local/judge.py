@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from gradewire_models.errors import ModelError
 from gradewire_models.judges.catalog import CatalogJudge, Form, catalog_judges
+from gradewire_models.judges.cores.rows import PADDED_FORMS, RowResult
 from gradewire_models.judges.repository import BuiltJudge, list_judges, load_judge
 from gradewire_models.processor import computes_int8
 from gradewire_proto.tracing.spans import JUDGE_RUN, PROCESS_PID, TOKENS, record_batch
@@ -41,7 +42,7 @@ from gradewire_server.judges.local.supervisor import (
     WorkerSupervisor,
 )
 from gradewire_server.judges.prometheus import JudgeTelemetry
-from gradewire_server.judges.worker.messages import OpenModel, RowResult
+from gradewire_server.judges.worker.messages import OpenModel
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 _log = logging.getLogger(__name__)
@@ -141,10 +142,8 @@ class EmbeddedJudge(Judge):
 
     def _tokenize(self, need: JudgeNeed) -> tuple[PromptTokens, tuple[int, ...]]:
         if isinstance(need, Choose):
-            labels = self._tokenizer.labels(need.prompt.opening, need.options)
-            return self._tokenizer.prompt(need.prompt, labels.shared), labels.tokens
-        opening = self._tokenizer.opening(need.prompt.opening)
-        return self._tokenizer.prompt(need.prompt, opening, answer_tokens=need.max_tokens), ()
+            return self._tokenizer.question(need.prompt, need.options, 0)
+        return self._tokenizer.question(need.prompt, (), need.max_tokens)
 
     def _refusal(self) -> Failure | None:
         if self._closed:
@@ -243,14 +242,17 @@ async def open_judge(
     context_tokens = tokenizer.limits.context
     model = OpenModel(
         form=form,
-        path=str(built.onnx_path if form == "int8" else built.gguf_path),
+        path=str(built.path(form)),
         threads=config.threads,
         context_tokens=context_tokens,
         max_states=config.max_prefix_states,
         nice=config.nice,
+        device=config.device,
     )
     supervisor = WorkerSupervisor(model, config, restarted=telemetry.restarted)
     await supervisor.start()
+    if config.on_gpu:
+        config = replace(config, max_batch_tokens=config.max_gpu_batch_tokens)
     queue = EmbeddedQueue(config, supervisor.limits, context_tokens)
     judge = EmbeddedJudge(status, tokenizer, supervisor, queue, telemetry)
     reply = None
@@ -311,11 +313,15 @@ class EmbeddedJudges(JudgeBackend):
     def _form(self, judge: BuiltJudge) -> Form:
         """Return a form of a judge that this machine can run; raise JudgeUnavailableError if there is no such form."""
         wanted = self._config.form
-        forms: list[Form] = ["int8", "gguf"] if wanted == "auto" else [wanted]
+        usual: list[Form] = ["fp16", "int4"] if self._config.on_gpu else ["int8", "gguf"]
+        forms: list[Form] = usual if wanted == "auto" else [wanted]
         there = [form for form in forms if form in judge.forms]
         for form in there:
-            if computes_int8() if form == "int8" else has_llama():
+            if form in PADDED_FORMS or (computes_int8() if form == "int8" else has_llama()):
                 return form
+        if forms[0] in PADDED_FORMS:
+            why = f"has no form {' or '.join(forms)}, which {self._config.device} needs"
+            raise _no_form(judge, why, f"Run: {judge.build_hint} --form {forms[0]}")
         if "gguf" in there:
             raise _no_form(judge, _NEEDS_LLAMA, f"Run: {_INSTALL}")
         needed = "gguf" if there else forms[0]

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from gradewire_models.judges.cores.rows import CoreLimits, Row, RowResult, Run
 from gradewire_proto.tracing.spans import Span, current_span
 from gradewire_server.domain.caller import current_caller
 from gradewire_server.domain.items import Failure
-from gradewire_server.judges.worker.messages import CoreLimits, Row, RowResult, Run
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 NEW: Final = -1

@@ -11,13 +11,11 @@ from typing import Any, Final, Self
 
 from typing_extensions import override
 
+from gradewire_models.judges.cores.rows import CoreLimits, RowResult, Run
 from gradewire_server.judges.worker.messages import (
-    CoreLimits,
     FrameError,
     FrameReader,
     OpenModel,
-    RowResult,
-    Run,
     read_results,
     to_frame,
 )

@@ -62,7 +62,7 @@ def _read(need: JudgeNeed, answer: Answer, sent: JudgePrompt) -> JudgeAnswer | F
     """Convert a server's answer. `sent` is the prompt that was sent, perhaps with a cut prediction."""
     if answer.exhausted:
         return _EXHAUSTED
-    truncated = sent.prediction != need.prompt.prediction
+    truncated = answer.truncated or sent.prediction != need.prompt.prediction
     if isinstance(need, Choose):
         return _read_choice(need, answer, truncated=truncated)
     return _read_text(need, answer, truncated=truncated)
@@ -71,7 +71,7 @@ def _read(need: JudgeNeed, answer: Answer, sent: JudgePrompt) -> JudgeAnswer | F
 def _read_choice(need: Choose, answer: Answer, *, truncated: bool) -> Choice | Failure:
     counts = answer.tokens.prompt, truncated, answer.tokens.generated, answer.demonstrated
     if answer.probabilities is not None:
-        return Choice(answer.probabilities, None, *counts)
+        return Choice(answer.probabilities, answer.mass, *counts)
     labels = labels_of(need.options, "" if answer.continued else need.prompt.opening)
     steps = answer.steps
     reading = labels.read_text(answer.text, whole=answer.whole) if steps is None else labels.read(steps)
@@ -113,8 +113,9 @@ class RemoteJudge(Judge):
     @override
     def status(self) -> ModelStatus:
         lacks, uses, said = self._server.lacks, self._server.uses, self._server.sees_images
+        own = self._server.described(self._status)
         sees = {"yes": said is not False, "auto": said is True, "no": False}[self._config.sees_images]
-        status = self._status if sees == self._status.sees_images else replace(self._status, sees_images=sees)
+        status = own if sees == own.sees_images else replace(own, sees_images=sees)
         # Another way of asking gives other verdicts, so report another precision.
         asked = f"{status.precision} with {uses}" if uses else status.precision
         if not lacks:

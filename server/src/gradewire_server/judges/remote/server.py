@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from gradewire_server.domain.judge import JudgePrompt
+from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.judges.prometheus import Tokens
 from gradewire_server.judges.remote.errors import RemoteError
 from gradewire_server.judges.remote.labels import Step
@@ -49,6 +50,8 @@ class Answer:
         tokens: Tokens in this request, and in earlier requests that answered no caller, such as test questions.
         exhausted: True if thoughts or rambling reached the token limit before an answer started.
         probabilities: The options' probabilities (sum 1), or None if the server returns text and steps instead.
+        mass: The sum of the options' probabilities before normalisation, or None if unknown.
+        truncated: True if the server's module cut the prediction to the judge's limit in tokens.
     """
 
     text: str
@@ -59,6 +62,8 @@ class Answer:
     exhausted: bool = False
     probabilities: tuple[float, ...] | None = None
     demonstrated: bool = True
+    mass: float | None = None
+    truncated: bool = False
 
 
 class UncountedTokens:
@@ -94,6 +99,10 @@ class Server(Protocol):
     def shown(self, prompt: JudgePrompt) -> JudgePrompt:
         """Return the prompt with only the turns that are sent to the server."""
         return prompt
+
+    def described(self, status: ModelStatus) -> ModelStatus:
+        """Return the judge's status with everything that the server reports about its model."""
+        return status
 
     @property
     def lacks(self) -> str:

@@ -1,4 +1,4 @@
-"""The backend `triton`: judges on Triton's vLLM backend."""
+"""The backend `triton`: judges in Triton, on its vLLM backend or built by `gradewire models build`."""
 
 import json
 import logging
@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from gradewire_server.domain.items import Status
 from gradewire_server.domain.judge import JudgePrompt, Role
+from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.judges.images import base64_of
 from gradewire_server.judges.prometheus import JudgeTelemetry, Tokens
 from gradewire_server.judges.prompt_texts import TEMPLATES, Markup, harmless, turns
@@ -20,6 +21,7 @@ from gradewire_server.judges.remote.errors import RemoteError, RemoteFault
 from gradewire_server.judges.remote.judge import RemoteBackend
 from gradewire_server.judges.remote.labels import Labels, Step
 from gradewire_server.judges.remote.server import Answer, Question, Server
+from gradewire_server.judges.remote.triton_judge import BuiltJudge, JudgeFacts, replaced
 from gradewire_server.settings.engine import TritonConfig
 from gradewire_server.settings.judge import RemoteJudgeConfig
 from gradewire_server.triton import Fault, TritonClient, TritonError
@@ -135,7 +137,7 @@ def _bytes(*texts: str) -> NDArray[Any]:
 
 
 class TritonServer(Server):
-    """One model on Triton's vLLM backend.
+    """One model in Triton: a built judge, or any model on the vLLM backend.
 
     Args:
         image_placeholder: Text that marks an image in the model's prompt; "" means Qwen's text.
@@ -147,22 +149,32 @@ class TritonServer(Server):
         self._model = model
         self._image_placeholder = image_placeholder or QWEN_PLACEHOLDER
         self._inputs: frozenset[str] = frozenset()
+        self._built: BuiltJudge | None = None
+
+    @override
+    def described(self, status: ModelStatus) -> ModelStatus:
+        return status if self._built is None else self._built.described(status)
 
     @property
     @override
     def lacks(self) -> str:
-        return "" if "return_logprobs" in self._inputs else "logprobs"
+        return "" if self._built is not None or "return_logprobs" in self._inputs else "logprobs"
 
     @override
     async def find_out(self) -> None:
         await self.probe()
         with self._translating():
-            tensors = (await self._client.served(self._model)).tensors
+            served = await self._client.served(self._model)
+            facts = JudgeFacts.of(served)
+            if facts is not None:
+                self._built = await BuiltJudge.open(self._client, self._model, facts)
+                return
+        tensors = served.tensors
         missing = [name for name in _NEEDED if name not in tensors]
         if missing:
             raise errors.refused(
-                f"model {self._model!r} in the judge's Triton does not run on the vLLM backend, because these tensors "
-                f"are missing: {', '.join(missing)}. Check {errors.MODEL_SETTING}"
+                f"model {self._model!r} in the judge's Triton is neither a judge of `gradewire models build` nor on "
+                f"the vLLM backend. These tensors are missing: {', '.join(missing)}. Check {errors.MODEL_SETTING}"
             )
         self._inputs = frozenset(name.removeprefix("input ") for name in tensors if name.startswith("input "))
         # The backend adds this input to every model that it configures itself, even if the model accepts no images.
@@ -171,6 +183,9 @@ class TritonServer(Server):
     @override
     async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
         (question,) = questions
+        if self._built is not None:
+            with self._translating():
+                return [await self._built.ask(question)]
         if any(image.uri for image in question.prompt.images):
             message = "images: the judge's Triton accepts only bytes, not addresses. Send data or a data: URI"
             raise RemoteError(RemoteFault.REJECTED, Status.INVALID_INPUT, message)
@@ -183,8 +198,10 @@ class TritonServer(Server):
     async def probe(self) -> None:
         with self._translating():
             ready = await self._client.is_ready(self._model)
-        if not ready:
-            raise self._not_ready()
+            if not ready:
+                raise self._not_ready()
+            if self._built is not None and JudgeFacts.of(await self._client.served(self._model)) != self._built.facts:
+                raise replaced()
 
     @override
     async def close(self) -> None:
@@ -224,11 +241,11 @@ class TritonServer(Server):
             Fault.DENIED: errors.refused("the judge's Triton refuses the token. Check judge_token (--judge-token)"),
             Fault.REFUSED: errors.rejected(400),
             Fault.FAILED: errors.server_error(),
-        }.get(error.kind, errors.unreadable("something other than the vLLM backend's tensors"))
+        }.get(error.kind, errors.unreadable("something other than the model's tensors"))
 
 
 class TritonJudges(RemoteBackend):
-    """One judge on Triton's vLLM backend.
+    """One judge in Triton.
 
     Raises:
         ValueError: The address is not valid.

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 import xllamacpp
 from typing_extensions import override
 
-from gradewire_server.judges.worker.messages import Core, CoreError, CoreLimits, Row, RowResult, Run
+from gradewire_models.judges.cores.rows import Core, CoreError, CoreLimits, Row, RowResult, Run
 
 _MAX_ROW_TOKENS: Final = 512
 _MAX_SLOTS: Final = 6

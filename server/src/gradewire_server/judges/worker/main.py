@@ -15,14 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from gradewire_server.judges.worker.messages import (
-    Core,
-    CoreError,
-    FrameReader,
-    OpenModel,
-    read_run,
-    to_frame,
-)
+from gradewire_models.judges.cores.rows import Core, CoreError
+from gradewire_server.judges.worker.messages import FrameReader, OpenModel, read_run, to_frame
 
 _ORPHAN_CHECK_S: Final = 1.0
 _CHUNK_BYTES: Final = 1 << 16
@@ -50,10 +44,10 @@ def main() -> None:
 
 def _open(request: OpenModel) -> Core:
     path = Path(request.path)
-    if request.form == "int8":
-        from gradewire_server.judges.worker.int8 import Int8Core  # noqa: PLC0415 - each core needs its own library
+    if request.form != "gguf":
+        from gradewire_models.judges.cores.opening import open_core  # noqa: PLC0415 - each core needs its own library
 
-        return Int8Core(path, threads=request.threads)
+        return open_core(path, request.form, threads=request.threads, device=request.device)
     from gradewire_server.judges.worker.llama import LlamaCore  # noqa: PLC0415 - as above
 
     return LlamaCore(

@@ -6,10 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
+from gradewire_models.judges.cores.rows import Core, CoreError, CoreLimits, Row, RowResult, Run
 from gradewire_models.runtime import cpu_session_options, onnxruntime, open_int8
-from gradewire_server.judges.worker.messages import Core, CoreError, CoreLimits, Row, RowResult, Run
 
 
 def read_logits(logits: NDArray[np.float32], row: Row) -> RowResult:
@@ -76,12 +75,12 @@ class Int8Core(Core):
         self._no_prefix = (np.zeros((heads, 1, dims), np.float32),) * len(kinds)
 
     @property
-    @override
     def limits(self) -> CoreLimits:
+        """See `Core`."""
         return CoreLimits(max_row_tokens=_MAX_ROW_TOKENS, max_rows=64, max_growing=64, max_prefixes=64)
 
-    @override
     def run(self, run: Run) -> list[RowResult]:
+        """See `Core`."""
         for state in run.drop:
             self._states.pop(state, None)
         prefix = None if run.prefix is None else self._states[run.prefix]

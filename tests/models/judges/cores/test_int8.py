@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from gradewire_server.judges.worker.int8 import read_logits
-from gradewire_server.judges.worker.messages import CoreError, Row
+from gradewire_models.judges.cores.int8 import read_logits
+from gradewire_models.judges.cores.rows import CoreError, Row
 
 
 def test_labels_share_one_among_themselves_and_know_their_part_of_all() -> None:
