@@ -67,6 +67,8 @@ PACKAGES: Final = [
 """Packages for `gradewire serve` and the run, without other metrics and Redis."""
 JUDGE_CLIENT: Final = ["httpx2", "httpcore2", "anyio", "h11", "idna", "truststore"]
 """Packages for calls to a judge's server that are not in PACKAGES."""
+GRAPH_WRITER: Final = ["onnx", "ml-dtypes", "safetensors"]
+"""Packages that write the graph of a judge with drawn weights."""
 UNUSED: Final = ("tests", "f2py", "tools", "quantization", "transformers", "datasets")
 
 GPU_WHEELS_MB: Final = {
@@ -193,16 +195,16 @@ def archive(name: str, directory: Path) -> float:
     return path.stat().st_size / 1e6
 
 
-def gather_judge_client(scratch: Path, room_mb: float) -> Line:
-    """Pack the packages for calls to a judge's server if they fit; return the table's line."""
-    wheels, site = scratch / "wheels", scratch / "site"
-    download(pinned(JUDGE_CLIENT), wheels)
+def gather_optional(name: str, packages: list[str], purpose: str, scratch: Path, room_mb: float) -> Line:
+    """Pack packages if they fit; return the table's line."""
+    wheels, site = scratch / name / "wheels", scratch / name / "site"
+    download(pinned(packages), wheels)
     unpack_wheels(wheels, site)
-    size_mb = archive("judge-client", site)
+    size_mb = archive(name, site)
     fits = size_mb <= room_mb
     if not fits:
-        (PACK / "judge-client.tar.xz").unlink()
-    return f"{len(JUDGE_CLIENT)} packages that call a judge's server", size_mb, "in" if fits else "left out"
+        (PACK / f"{name}.tar.xz").unlink()
+    return f"{len(packages)} packages that {purpose}", size_mb, "in" if fits else "left out"
 
 
 def gather(max_mb: float) -> list[Line]:
@@ -221,8 +223,13 @@ def gather(max_mb: float) -> list[Line]:
         for checked in models.rglob(GOLDEN_FILE):
             checked.unlink()  # only `gradewire models verify` needs it
         lines.append(("an encoder of MiniLM's shape, fp32 and fp16", archive("models", models), "in"))
-        used = sum(size for _, size, _ in lines)
-        lines.append(gather_judge_client(Path(scratch) / "judge", max_mb - used))
+        optional = {
+            "judge-client": (JUDGE_CLIENT, "call a judge's server"),
+            "graph-writer": (GRAPH_WRITER, "write the graph of a drawn judge"),
+        }
+        for name, (packages, purpose) in optional.items():
+            used = sum(size for _, size, state in lines if state == "in")
+            lines.append(gather_optional(name, packages, purpose, Path(scratch), max_mb - used))
         used = sum(size for _, size, state in lines if state == "in")
         wanted = sum(GPU_WHEELS_MB.values())
         fits = used + wanted <= max_mb

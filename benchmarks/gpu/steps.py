@@ -1,6 +1,8 @@
 """Measure parity and speed; each step yields rows of a table, or raises an error with the reason."""
 
 import importlib.util
+import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -68,6 +70,8 @@ class Steps:
             "Items a second through gRPC, on the CPU by workers": self.cpu_serving,
             "Items a second through gRPC, on the GPU by server processes and calls at a time": self.gpu_serving,
             "Judge items a second": self.judge,
+            "Parity of a drawn judge on the GPU with the CPU": self.judge_parity,
+            "Items a second of drawn judges on the GPU, after a kept prefix": self.drawn_judges,
         }
 
     def parity(self) -> Iterator[Row]:
@@ -140,6 +144,30 @@ class Steps:
             with vllm_serving(command, chosen.weights, start_s=start_s) as server:
                 yield judged_per_s(self._repository, self._cpu.name, server, self._seconds)
 
+    def judge_parity(self) -> Iterator[Row]:
+        """Yield the differences between the GPU's and the CPU's probabilities of a small drawn judge."""
+        device = f"cuda:{self._need_gpu()}"
+        _need_graph_writer()
+        from benchmarks.gpu.drawn_judges import parity
+
+        yield from parity(device)
+
+    def drawn_judges(self) -> Iterator[Row]:
+        """Yield the items and tokens per second of judges with drawn weights in the shapes of 1.5 B and 7 B."""
+        device = f"cuda:{self._need_gpu()}"
+        _need_graph_writer()
+        from benchmarks.gpu.drawn_judges import SHAPES, measured
+
+        for shape in SHAPES:
+            name = f"the judge of {shape.name} in {shape.form}"
+            # The writing time was estimated for 16 cores: 2 s per gigabyte, and 8 s if the weights are rounded.
+            needed_s = self._seconds + shape.gigabytes * (2 if shape.form == "fp16" else 8) + 10
+            if time.monotonic() + needed_s > self._ends_s:
+                raise NotRunError(f"no time is left for {name}. Use fewer --seconds")
+            if shutil.disk_usage(tempfile.gettempdir()).free < 1.1e9 * shape.gigabytes:
+                raise NotRunError(f"{name} needs {shape.gigabytes:.0f} GB of disk in {tempfile.gettempdir()}")
+            yield from measured(shape, device, self._seconds)
+
     def _served(self, flags: dict[str, str], callers: int) -> Row:
         # Leave most cores to the server. A power of two divides `callers` evenly.
         clients = max(1, min(callers // _CALLS_A_CLIENT, self._machine.cores // 4))
@@ -177,6 +205,14 @@ class Steps:
                 row["share of the roofline"] = lower.roofline_s * runs / took_s
                 row["the roofline is of"] = lower.bound
             yield row
+
+
+def _need_graph_writer() -> None:
+    if importlib.util.find_spec("onnx") is None:
+        raise NotRunError(
+            "this Python lacks onnx, which writes the drawn judge's graph. Run: pip install onnx safetensors, or make "
+            "a larger pack (--max-mb)"
+        )
 
 
 def _texts(lengths: NDArray[np.int64]) -> list[NDArray[np.int32]]:

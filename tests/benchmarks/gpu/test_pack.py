@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from benchmarks.gpu.pack import JUDGE_CLIENT, gather_judge_client
+from benchmarks.gpu.pack import JUDGE_CLIENT, gather_optional
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def packing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_asks_a_judge_unpacks_beside_the_other_packages(packing: Path, tmp_path: Path) -> None:
-    _, size_mb, state = gather_judge_client(tmp_path / "scratch", 1.0)
+    _, size_mb, state = gather_optional("judge-client", JUDGE_CLIENT, "call", tmp_path / "scratch", 1.0)
     assert state == "in"
     archive = packing / "judge-client.tar.xz"
     assert size_mb == archive.stat().st_size / 1e6
@@ -38,6 +38,6 @@ def test_what_asks_a_judge_unpacks_beside_the_other_packages(packing: Path, tmp_
 
 
 def test_without_room_it_is_left_out(packing: Path, tmp_path: Path) -> None:
-    _, _, state = gather_judge_client(tmp_path / "scratch", 0.0)
+    _, _, state = gather_optional("judge-client", JUDGE_CLIENT, "call", tmp_path / "scratch", 0.0)
     assert state == "left out"
     assert list(packing.iterdir()) == []
