@@ -54,6 +54,7 @@ def test_every_setting_has_one_name_everywhere(info: object, monkeypatch: pytest
         "max_deadline_s": "700",
         "triton_url": "h:1",
         "judge_backend": "none",
+        "judge_device": "cuda:1",
         "judge_assistant_prefill": "no",
         "judge_sees_images": "yes",
         "otlp_endpoint": "http://127.0.0.1:4317",

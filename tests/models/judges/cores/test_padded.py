@@ -1,6 +1,7 @@
 """Padded batches of tiny judges on the CPU provider: the arithmetic, a row in every company, states on the device."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -137,15 +138,32 @@ def test_four_bits_are_near(weights: JudgeWeights, tmp_path: Path) -> None:
         assert np.corrcoef(np.log(found), np.log(wanted))[0, 1] > 0.8  # 64 drawn dims, two blocks each
 
 
-def test_the_4_bits_of_a_block_use_its_largest_weight() -> None:
-    matrix = np.zeros((2, 40), np.float32)
-    matrix[0, :4] = (-1.0, 0.5, 0.25, 0.0)
-    matrix[1, 33] = 4.0
-    packed, scales = to_4_bits(matrix)
-    assert packed.shape == (2, 2, 16)
-    values = np.stack([packed & 15, packed >> 4], axis=-1).reshape(2, 2, 32).astype(int) - 8
-    found = (values * scales.astype(np.float32)[..., None]).reshape(2, 64)[:, :40]
-    np.testing.assert_allclose(found, matrix, atol=1e-3)
+def unpacked(packed: Any, scales: Any, zeros: Any) -> Any:
+    values = np.stack([packed & 15, packed >> 4], axis=-1).reshape(*scales.shape, 32).astype(np.float32)
+    return ((values - zeros.astype(np.float32)[..., None]) * scales.astype(np.float32)[..., None]).reshape(
+        len(scales), -1
+    )
+
+
+def test_weights_that_had_4_bits_keep_their_values() -> None:
+    rng = np.random.default_rng(0)
+    levels = rng.integers(0, 16, (6, 4, 32))
+    levels[..., 0], levels[..., 1] = 0, 15
+    levels[:3, 0] = np.minimum(levels[:3, 0], 14)  # a block without its largest value
+    matrix = ((levels - rng.uniform(3, 12, (6, 4, 1))) * rng.uniform(0.01, 0.02, (6, 4, 1))).reshape(6, -1)
+    found = unpacked(*to_4_bits(matrix.astype(np.float32)))
+    np.testing.assert_allclose(found, matrix, atol=2e-4)  # float16 in scales and zero points
+
+
+def test_other_weights_move_by_half_a_step_and_blocks_may_be_constant_or_incomplete() -> None:
+    matrix = np.random.default_rng(1).standard_normal((5, 40)).astype(np.float32)
+    matrix[0, :32], matrix[1, :32] = 0.0, -0.25
+    packed, scales, zeros = to_4_bits(matrix)
+    assert packed.shape == (5, 2, 16)
+    found = unpacked(packed, scales, zeros)[:, :40]
+    steps = np.repeat(scales.astype(np.float32), 32, axis=1)[:, :40]
+    assert (np.abs(found - matrix) <= 0.52 * steps + 1e-3).all()
+    np.testing.assert_allclose(found[:2, :32], matrix[:2, :32], atol=1e-3)
 
 
 def test_numbers_that_are_none_are_no_answer() -> None:

@@ -19,6 +19,9 @@ WeightForm = Literal["fp16", "int4"]
 
 BLOCK = 32
 """Weights that share a scale in the form int4."""
+_STEPS = (15, 14, 13, 12)
+_EXACT = 0.1
+"""Largest error, in steps, of a block whose weights were already rounded to 4 bits."""
 _UNSEEN_SCORE = np.float32(-1e30)
 # The product of gate and up exceeds float16's range in some models, so `up` is computed smaller by this factor.
 _UP_FACTOR = np.float32(1 / 16)
@@ -47,30 +50,54 @@ class PaddedNodes(JudgeNodes):
         if self.form == "fp16":
             weight = self.weight(f"{name}.weight", matrix.T.astype(np.float16))
             return self.op("MatMul", inputs, weight, name=name)
-        packed, scales = to_4_bits(matrix)
+        packed, scales, zeros = to_4_bits(matrix)
         outputs, width = matrix.shape
-        operands = (inputs, self.weight(f"{name}.weight", packed), self.weight(f"{name}.scales", scales))
+        operands = (
+            inputs,
+            self.weight(f"{name}.weight", packed),
+            self.weight(f"{name}.scales", scales),
+            self.weight(f"{name}.zeros", zeros),
+        )
         return self.op(
             "MatMulNBits", *operands, name=name, domain=MICROSOFT, K=width, N=outputs, bits=4, block_size=BLOCK
         )
 
 
-def to_4_bits(matrix: Matrix) -> tuple[NDArray[np.uint8], NDArray[np.float16]]:
+def to_4_bits(matrix: Matrix) -> tuple[NDArray[np.uint8], NDArray[np.float16], NDArray[np.float16]]:
     """Round a matrix [outputs, inputs] to 4 bits, in blocks of 32 inputs.
 
+    The weights of a GGUF file with 4 bits are multiples of a step in each block, so that most of them stay exact.
+
     Returns:
-        Pairs of values, uint8 [outputs, blocks, 16], low half first, and the blocks' scales, float16 [outputs, blocks].
-        A value v stands for (v - 8) x scale.
+        Pairs of values, uint8 [outputs, blocks, 16], low half first, and the blocks' scales and zero points, both
+        float16 [outputs, blocks]. A value v stands for (v - zero point) x scale.
     """
     outputs, width = matrix.shape
-    blocks = np.pad(matrix, ((0, 0), (0, -width % BLOCK))).reshape(outputs, -1, BLOCK)
-    # The largest weight becomes -8, the only value with this size, so that all 16 values are used.
-    largest = np.take_along_axis(blocks, np.abs(blocks).argmax(axis=2)[..., None], axis=2)[..., 0]
-    scales = (largest / -8).astype(np.float16)
+    blocks = np.pad(matrix, ((0, 0), (0, -width % BLOCK))).reshape(-1, BLOCK)
+    values, scales, zeros, errors = _rounded(blocks, _STEPS[0])
+    for steps in _STEPS[1:]:
+        # A block that leaves the largest or smallest values unused has fewer steps.
+        (unfit,) = np.nonzero(errors > _EXACT)
+        new_values, new_scales, new_zeros, new_errors = _rounded(blocks[unfit], steps)
+        better = new_errors < errors[unfit]
+        places = unfit[better]
+        values[places], scales[places], zeros[places] = new_values[better], new_scales[better], new_zeros[better]
+        errors[places] = new_errors[better]
+    packed = values[:, 0::2] | np.left_shift(values[:, 1::2], np.uint8(4))
+    return packed.reshape(outputs, -1, BLOCK // 2), scales.reshape(outputs, -1), zeros.reshape(outputs, -1)
+
+
+def _rounded(blocks: Matrix, steps: int) -> tuple[NDArray[np.uint8], NDArray[np.float16], NDArray[np.float16], Matrix]:
+    """Return values, scales, zero points, and each block's largest error in steps."""
+    low = blocks.min(axis=1)
+    span = blocks.max(axis=1) - low
+    scales = (span / steps).astype(np.float16)
+    scales[scales == 0] = 1
     worth = scales.astype(np.float32)
-    worth[worth == 0] = 1
-    values = np.clip(np.rint(blocks / worth[..., None]) + 8, 0, 15).astype(np.uint8)
-    return values[..., 0::2] | (values[..., 1::2] << 4), scales
+    zeros = (-low / worth).astype(np.float16)
+    exact = blocks / worth[:, None] + zeros.astype(np.float32)[:, None]
+    values = np.clip(np.rint(exact), 0, 15)
+    return values.astype(np.uint8), scales, zeros, np.abs(values - exact).max(axis=1)
 
 
 @dataclass(frozen=True, slots=True)
