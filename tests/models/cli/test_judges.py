@@ -1,12 +1,15 @@
 """``gradewire models`` on judges, with SmolLM2 as it stands in the tests' own repository."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 from tests.support.judges.smollm2 import NAME, smollm2_repository
 
 from gradewire_models.cli.group import models
+from gradewire_models.judges.build.install import JudgeResult
 from gradewire_models.judges.repository import load_judge
 
 
@@ -57,3 +60,28 @@ def test_a_form_is_a_judges(tmp_path: Path) -> None:
     result = run("build", "all-MiniLM-L6-v2", "--form", "int8", "--model-repository", tmp_path / "models")
     assert result.exit_code == 2
     assert "--form needs a judge's name" in result.output
+
+
+@pytest.mark.parametrize("options", [["--form", "int8"], ["--precision", "fp32"], ["--accelerator", "tensorrt"]])
+def test_for_gpus_a_judge_has_two_forms_with_cuda(options: list[str], tmp_path: Path) -> None:
+    result = run("build", NAME, "--target", "gpu", *options, "--judge-repository", tmp_path)
+    assert result.exit_code == 2
+    assert "for GPUs, a judge has the forms fp16 and int4" in result.output
+
+
+@pytest.mark.parametrize(("options", "form"), [([], "fp16"), (["--form", "int4"], "int4")])
+def test_the_target_gpu_builds_a_form_for_gpus(
+    options: list[str], form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def build(*_given: object, forms: object, **_more: object) -> JudgeResult:
+        asked.append(forms)
+        judge = load_judge(smollm2_repository(), NAME)
+        made = replace(judge, forms=(form,), digests={form: "0" * 64})  # type: ignore[arg-type,dict-item]
+        return JudgeResult(made, built=True, checks=())
+
+    monkeypatch.setattr("gradewire_models.judges.build.install.build_judge", build)
+    result = run("build", NAME, "--target", "gpu", *options, "--judge-repository", tmp_path)
+    assert asked == [(form,)]
+    assert "never run on a GPU" in result.output

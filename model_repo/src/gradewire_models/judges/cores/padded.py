@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_models.judges.cores.rows import Core, CoreError, CoreLimits, Row, RowResult, Run
+from gradewire_models.judges.cores.rows import Core, CoreError, CoreLimits, DeviceError, Row, RowResult, Run
 from gradewire_models.runtime import cpu_session_options, onnxruntime
 
 CUDA_PROVIDER: Final = "CUDAExecutionProvider"
@@ -228,13 +228,14 @@ def open_padded(path: Path, *, threads: int, device: str) -> PaddedCore:
     """Open a graph on a device, ``"cpu"``, ``"cuda"`` or ``"cuda:N"``.
 
     Raises:
-        CoreError: The file is not such a graph, or the device cannot be used.
+        DeviceError: The device cannot be used.
+        CoreError: The file is not such a graph.
     """
     kind, _, index = device.partition(":")
     providers: list[Any] = [_CPU_PROVIDER]
     if kind == "cuda":
         if CUDA_PROVIDER not in onnxruntime.get_available_providers():
-            raise CoreError(
+            raise DeviceError(
                 f"the judge needs a GPU (device {device}), but the installed onnxruntime {onnxruntime.__version__} has "
                 f"no {CUDA_PROVIDER}. Install onnxruntime-gpu (docs/operate/triton-and-gpu.md)"
             )
@@ -248,7 +249,7 @@ def open_padded(path: Path, *, threads: int, device: str) -> PaddedCore:
         raise CoreError(f"cannot open {path.name} on {device}: {error}") from error
     if kind == "cuda" and CUDA_PROVIDER not in session.get_providers():
         # If a provider's libraries do not load, ONNX Runtime drops the provider and logs the missing library.
-        raise CoreError(
+        raise DeviceError(
             f"{CUDA_PROVIDER} does not load: NVIDIA's driver, CUDA or cuDNN is missing or has the wrong version. Run: "
             "pip install 'onnxruntime-gpu[cuda,cudnn]', and check nvidia-smi"
         )

@@ -77,6 +77,10 @@ class CoreError(Exception):
     """Raised when the model cannot be opened or does not return a valid answer."""
 
 
+class DeviceError(CoreError):
+    """Raised when the requested GPU cannot be used. The message says what to install, and contains no path."""
+
+
 class Core(Protocol):
     """A language model with states. For one thread only.
 

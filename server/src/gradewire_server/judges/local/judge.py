@@ -298,6 +298,9 @@ class EmbeddedJudges(JudgeBackend):
             raise JudgeUnavailableError(Failure(Status.UNAVAILABLE, str(error), retry_after_s=5.0)) from error
         except LibraryMissingError as error:
             _log.warning("cannot open judge %r: %s", name, error)
+            if form in PADDED_FORMS:
+                message = f"judge {name!r} cannot run on {self._config.device}: {error}"
+                raise JudgeUnavailableError(Failure(Status.MODEL_UNAVAILABLE, message)) from error
             raise _no_form(judge, _NEEDS_LLAMA, f"Run: {_INSTALL}") from error
         except (ModelRefusedError, OSError, ValueError) as error:
             raise _unusable(name, error) from error

@@ -40,7 +40,7 @@ class ModelRefusedError(Exception):
 
 
 class LibraryMissingError(ModelRefusedError):
-    """Raised when the worker cannot load the model's library."""
+    """Raised when the worker cannot load the model's library, or cannot use the GPU."""
 
 
 class WorkerProcess(SupervisedProcess):

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from gradewire_models.judges.cores.rows import Core, CoreError
+from gradewire_models.judges.cores.rows import Core, CoreError, DeviceError
 from gradewire_server.judges.worker.messages import FrameReader, OpenModel, read_run, to_frame
 
 _ORPHAN_CHECK_S: Final = 1.0
@@ -34,7 +34,9 @@ def main() -> None:
     try:
         core = _open(request)
     except (CoreError, ImportError) as error:
-        channel.sendall(to_frame({"failed": str(error)[:2000], "lacks_library": isinstance(error, ImportError)}))
+        channel.sendall(
+            to_frame({"failed": str(error)[:2000], "lacks_library": isinstance(error, (ImportError, DeviceError))})
+        )
         sys.exit(1)
     channel.sendall(to_frame({"ready": asdict(core.limits)}))
     while True:
