@@ -100,6 +100,14 @@ def test_states_that_go_on_together_stay_on_the_device(core: PaddedCore, weights
     np.testing.assert_allclose(shares(results), expected(weights, [(*text, 0, 1, 2) for text in texts]), atol=3e-3)
 
 
+def test_states_that_go_on_in_another_order_keep_their_own_past(core: PaddedCore, weights: JudgeWeights) -> None:
+    texts = [draw(3), draw(11)]
+    core.run(Run(None, tuple(Row(place, text, keep=True) for place, text in enumerate(texts))))
+    results = core.run(Run(None, tuple(Row(place, (7,), EVERY) for place in (1, 0))))
+    wholes = [(*texts[1], 7), (*texts[0], 7)]
+    np.testing.assert_allclose(shares(results), expected(weights, wholes), atol=3e-3)
+
+
 def test_a_prefix_in_several_rows_is_the_same_prefix(core: PaddedCore) -> None:
     text = draw(21)
     core.run(Run(None, (Row(1, text, keep=True),)))

@@ -70,7 +70,7 @@ async def both(
 
 
 async def test_choices_are_those_of_the_embedded_judge(triton: TritonServer) -> None:
-    needs: list[Choose | Generate] = [choose(answer) for answer in (*ANSWERS, "word " * 900)]
+    needs: list[Choose | Generate] = [choose(answer) for answer in (*ANSWERS, "word " * 2500)]
     needs += [choose(answer, fixed=OTHER) for answer in ANSWERS] + [choose("alone", fixed=())]
     async with judging(max_item_tokens=2048) as (here, _), opened(triton.url) as there:
         pairs = await both(here, there, needs)
@@ -81,6 +81,7 @@ async def test_choices_are_those_of_the_embedded_judge(triton: TritonServer) -> 
         assert other.probabilities == pytest.approx(one.probabilities, abs=1e-12)
         assert other.mass == pytest.approx(one.mass, abs=1e-12)
         assert (other.prompt_tokens, other.truncated) == (one.prompt_tokens, one.truncated)
+    assert [one.truncated for one, _ in pairs if isinstance(one, Choice)].count(True) == 1
     assert len({one.probabilities for one, _ in pairs if isinstance(one, Choice)}) == len(needs)
 
 
@@ -157,9 +158,12 @@ async def test_another_judge_in_its_place_answers_nobody_who_asked_the_first(
         try:
             await asyncio.to_thread(triton.load, NAME)
             refused = (await judge.choose(choose("Paris"), deadline_s=None)).answer
+            with pytest.raises(RemoteError, match="a different digest"):
+                await judge._server.probe()
         finally:
             path.write_text(first)
             await asyncio.to_thread(triton.load, NAME)
+        await judge._server.probe()  # the first judge is back
     assert isinstance(refused, Failure)
     assert refused.status is Status.MODEL_UNAVAILABLE
     assert "a different digest. Restart the server" in refused.message
