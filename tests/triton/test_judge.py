@@ -1,6 +1,8 @@
 """A tiny judge in the real tritonserver, asked by its tensors."""
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,8 +32,8 @@ MODEL = "tiny-qwen2"
 def server(tmp_path_factory: pytest.TempPathFactory, judge_repository: Path) -> Iterator[TritonServer]:
     directory = tmp_path_factory.mktemp("triton")
     (directory / "models").mkdir()
-    with TritonServer(directory / "state", directory / "models", models=(MODEL,), judges=judge_repository) as triton:
-        yield triton
+    with TritonServer(directory / "state", directory / "models", models=(MODEL,), judges=judge_repository) as running:
+        yield running
 
 
 @pytest.fixture
@@ -133,3 +135,19 @@ def test_a_judge_without_files_for_triton_says_how_to_get_them(tmp_path: Path, j
     old = TritonServer(tmp_path / "state", tmp_path / "models", models=(MODEL,), judges=tmp_path / "judges")
     with pytest.raises(Exception, match=f"Run: gradewire models build {MODEL}"):
         old.start()
+
+
+def test_the_command_serves_a_named_judge_and_says_how_to_use_it(tmp_path: Path, judge_repository: Path) -> None:
+    (tmp_path / "models").mkdir()
+    state = f"--state={tmp_path / 'state'}"
+    ports = [f"--{name}-port=0" for name in ("grpc", "http", "metrics")]
+    where = [f"--model-repository={tmp_path / 'models'}", f"--judge-repository={judge_repository}"]
+    command = [sys.executable, "-m", "gradewire_triton"]
+    up = subprocess.run(
+        [*command, "up", MODEL, "--detach", state, *where, *ports], capture_output=True, text=True, check=False
+    )
+    down = subprocess.run([*command, "down", state], capture_output=True, text=True, check=False)
+    assert up.returncode == 0, up.stderr
+    assert "--judge-backend triton --judge-url 127.0.0.1:" in up.stdout
+    assert f"--judge-remote-model {MODEL}" in up.stdout
+    assert down.returncode == 0, down.stderr

@@ -216,10 +216,17 @@ def up(models: tuple[str, ...], detach: bool, state: Path, environment: Path, **
         raise click.ClickException(f"no model for CPUs is built in {server.repository}. Run: gradewire models build")
     directory = StateDirectory(state)
     installed = ensure_environment(environment, report=_report)
+
+    def show(addresses: Addresses) -> None:
+        _show(addresses)
+        for name in server.judge_names():
+            flags = f"--judge-backend triton --judge-url {addresses.grpc} --judge-remote-model {name}"
+            click.echo(f"use the judge with: gradewire serve {flags}")
+
     if not detach:
-        run_in_foreground(installed, server, directory, _show)
+        run_in_foreground(installed, server, directory, show)
         return
-    _show(run_detached(_arguments(server, state, environment), directory))
+    show(run_detached(_arguments(server, state, environment), directory))
 
 
 @triton.command(cls=ExampleCommand)

@@ -75,21 +75,26 @@ class ServerOptions:
             path.parent.name for path in found if "KIND_GPU" not in served_from_file(path).kinds
         )
 
+    def judge_names(self) -> tuple[str, ...]:
+        """Return the names of the `models` that are judges."""
+        judges = self.judges
+        return () if judges is None else tuple(n for n in self.models if (judges / n / DESCRIPTION_FILE).is_file())
+
     def repositories(self) -> list[Path]:
         """Return the repositories that contain the models. That of the judges is used only if a judge is named.
 
         Raises:
             TritonStartError: A named judge has no files for Triton.
         """
-        if self.judges is None:
+        named = self.judge_names()
+        if self.judges is None or not named:
             return [self.repository]
-        named = [name for name in self.models if (self.judges / name / DESCRIPTION_FILE).is_file()]
         for name in named:
             if not (self.judges / name / CONFIG_FILE).is_file():
                 raise TritonStartError(
                     f"judge {name!r} has no graph for Triton in {self.judges}. Run: gradewire models build {name}"
                 )
-        return [self.repository, self.judges] if named else [self.repository]
+        return [self.repository, self.judges]
 
 
 def command_line(options: ServerOptions, *, backends: Path, shm_prefix: str) -> list[str]:

@@ -12,9 +12,9 @@ from gradewire_models.judges.build.padded_layers import PaddedNodes, WeightForm,
 from gradewire_models.judges.build.shapes import Sizes, WeightSource
 from gradewire_models.judges.description import graph_file
 
-# The lowest opset with everything that the graph needs, so that older runtimes can load it.
-_OPSET = 18
-_IR_VERSION = 9
+# Opset 18 changes the reductions, and not every runtime has these for GPUs.
+_OPSET = 17
+_IR_VERSION = 8
 
 
 def write_padded_graph(weights: WeightSource, target: Path, form: WeightForm, report: Callable[[int], None]) -> None:
@@ -59,7 +59,7 @@ def _write_head(nodes: PaddedNodes, weights: WeightSource, hidden: str, head: st
     normed = write_norm(nodes, hidden, weights.tensor("output_norm.weight", sizes.dims), "output_norm", sizes)
     logits = nodes.single(nodes.op("Gemm", normed, head, name="logits", transB=1))
     nodes.op("GatherElements", logits, "labels", name="label_logits", axis=1)
-    nodes.op("ReduceLogSumExp", logits, "last_axis", name="log_total", keepdims=0)
+    nodes.op("ReduceLogSumExp", logits, name="log_total", axes=[-1], keepdims=0)
     nodes.op("ArgMax", logits, name="next_ids", axis=1, keepdims=0)
 
 

@@ -114,7 +114,6 @@ def write_shared(nodes: PaddedNodes, sizes: Sizes) -> None:
     kv, dim = sizes.kv_heads, sizes.head_dim
     nodes.ints("first_axis", 0)
     nodes.ints("one_axis", 1)
-    nodes.ints("last_axis", -1)
     nodes.ints("rotated_shape", 0, 0, sizes.heads + kv, dim)
     nodes.ints("value_shape", 0, 0, kv, dim)
     nodes.ints("head_split", sizes.heads, kv)
@@ -245,8 +244,8 @@ def _attend_to_prefix(nodes: PaddedNodes, name: str, index: int, grouped: str) -
         rows = nodes.op("Transpose", apart, name=f"{name}.{what}_rows", perm=[1, 0, 2, 3])
         return nodes.op("Reshape", rows, heads, name=f"{name}.{what}_by_head")
 
-    top_score = nodes.op("ReduceMax", scores, "last_axis", name=f"{name}.top_score", keepdims=1)
-    top_share = nodes.op("ReduceMax", shares, "last_axis", name=f"{name}.top_share", keepdims=1)
+    top_score = nodes.op("ReduceMax", scores, name=f"{name}.top_score", axes=[-1], keepdims=1)
+    top_share = nodes.op("ReduceMax", shares, name=f"{name}.top_share", axes=[-1], keepdims=1)
     score = by_row(top_score, "score", "stats_by_row", "one_by_head")
     return _Part(
         mixed=by_row(nodes.single(mixed), "mixed", "mixed_by_row", "by_head"),
@@ -266,8 +265,8 @@ def _attend_to_own(nodes: PaddedNodes, name: str, index: int, grouped: str) -> _
     mixed = nodes.op("MatMul", regrouped, f"own_values_{index}", name=f"{name}.mixed")
     return _Part(
         mixed=nodes.single(nodes.op("Reshape", mixed, "by_head", name=f"{name}.mixed_by_head")),
-        score=nodes.op("ReduceMax", scores, "last_axis", name=f"{name}.score", keepdims=1),
-        share=nodes.op("ReduceMax", shares, "last_axis", name=f"{name}.share", keepdims=1),
+        score=nodes.op("ReduceMax", scores, name=f"{name}.score", axes=[-1], keepdims=1),
+        share=nodes.op("ReduceMax", shares, name=f"{name}.share", axes=[-1], keepdims=1),
     )
 
 
