@@ -143,9 +143,8 @@ def test_the_command_serves_a_named_judge_and_says_how_to_use_it(tmp_path: Path,
     ports = [f"--{name}-port=0" for name in ("grpc", "http", "metrics")]
     where = [f"--model-repository={tmp_path / 'models'}", f"--judge-repository={judge_repository}"]
     command = [sys.executable, "-m", "gradewire_triton"]
-    up = subprocess.run(
-        [*command, "up", MODEL, "--detach", state, *where, *ports], capture_output=True, text=True, check=False
-    )
+    started = [*command, "up", MODEL, "--detach", state, *where, *ports]
+    up = subprocess.run(started, capture_output=True, text=True, check=False)
     down = subprocess.run([*command, "down", state], capture_output=True, text=True, check=False)
     assert up.returncode == 0, up.stderr
     assert "--judge-backend triton --judge-url 127.0.0.1:" in up.stdout
