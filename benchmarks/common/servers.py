@@ -88,11 +88,11 @@ class Server:
 
 
 @contextmanager
-def start_engine(engine: str, options: Mapping[str, str]) -> Iterator[Server]:
+def start_engine(engine: str, options: Mapping[str, str], *, command: Sequence[str] = (GRADEWIRE,)) -> Iterator[Server]:
     """Start gradewire, with Triton if `engine` needs it, and stop both at the end.
 
     `options` are flags for `gradewire serve`, without dashes. By default, the cache has no second level, and the server
-    stops without a drain window.
+    stops without a drain window. `command` starts a program with the arguments of `gradewire`.
     """
     with ExitStack() as stack:
         triton: list[psutil.Process] = []
@@ -107,8 +107,8 @@ def start_engine(engine: str, options: Mapping[str, str]) -> Iterator[Server]:
             triton.append(psutil.Process(backend.pid))
             triton_metrics = backend.addresses.metrics
             flags |= {"backend": "triton", "triton-url": backend.addresses.grpc}
-        command = [GRADEWIRE, "serve", *(text for name, value in flags.items() for text in (f"--{name}", value))]
-        process, line = stack.enter_context(started(command))
+        serve = [*command, "serve", *(text for name, value in flags.items() for text in (f"--{name}", value))]
+        process, line = stack.enter_context(started(serve))
         yield Server(
             address=f"127.0.0.1:{line.rsplit(':', 1)[1].split()[0]}",
             http=f"http://127.0.0.1:{flags['http-port']}",
