@@ -1,11 +1,12 @@
 """Run `gradewire serve` with encoders and graders whose runs cost nothing: they return vectors that were drawn before.
 
-All other code is the product's: tokenizers, queues, batches, caches and stores. With `COSTLESS_BATCHES=gpu`,
-batches are as large as those for a GPU.
+All other code is the product's: tokenizers, queues, batches, caches and stores. With `COSTLESS_BATCHES=gpu`, batches
+are as large as those for a GPU. With `COSTLESS_RUN_MS`, a run waits, as for a GPU, so that more texts come together.
 """
 
 import os
 import sys
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -20,6 +21,7 @@ from gradewire_server.encoders.encoder import RunOutput
 from gradewire_server.settings.engine import ComputeConfig, GpuConfig
 
 BATCHES_VARIABLE: Final = "COSTLESS_BATCHES"
+RUN_VARIABLE: Final = "COSTLESS_RUN_MS"
 _DRAWN_ROWS: Final = 1 << 14
 
 
@@ -32,10 +34,12 @@ class CostlessSession:
         if model.kind != "grader":
             self._rows /= np.linalg.norm(self._rows, axis=1, keepdims=True)
         self._next = 0
+        self._run_s = float(os.environ.get(RUN_VARIABLE, "0")) / 1000
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
         """Return the table's next rows. Token vectors start at the same row for each text of a run."""
         del exclusive
+        time.sleep(self._run_s)
         width = max(map(len, ids))
         start = self._next if self._next + max(len(ids), width) <= _DRAWN_ROWS else 0
         self._next = start + len(ids)

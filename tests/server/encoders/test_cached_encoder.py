@@ -34,7 +34,7 @@ class Text:
 
     def __init__(self, queued: Queued[PendingText, Encoded]) -> None:
         self.text = queued.job.text
-        self.kinds = queued.job.kinds
+        self.kinds = queued.job.token_kinds
         self._queued = queued
 
     def done(self, blobs: Blobs | Failure) -> None:

@@ -8,8 +8,9 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Final, Generic, NamedTuple, Protocol, Self, TypeVar
@@ -247,7 +248,7 @@ class JobQueue(Generic[JobT, ResultT]):
     def _take(self, *, max_tokens: int, max_jobs: int) -> list[Queued[JobT, ResultT]]:
         now_s = self._loop.time()
         taken, dropped = self._queue.take(
-            max_tokens=max_tokens, max_jobs=max_jobs, wanted=lambda queued: queued.is_wanted(now_s)
+            max_tokens=max_tokens, max_jobs=max_jobs, wanted=lambda queued: queued.job.is_wanted(now_s)
         )
         end(dropped)
         return taken
@@ -296,18 +297,24 @@ class Batcher(JobQueue[JobT, ResultT]):
         return -(-self._compute.max_batch_tokens // parts)
 
     def _work(self, runs: Sequence[Sequence[Queued[JobT, ResultT]]], *, exclusive: bool) -> None:
-        # Deliver each run immediately, so that a short call need not wait for the whole batch.
-        for run in runs:
+        # Deliver each run immediately, so that a short call need not wait for the whole batch. The last run's delivery
+        # also frees the worker, because each message to the event loop may wake it up.
+        last = len(runs) - 1
+        for index, run in enumerate(runs):
             start_ns = time.time_ns()
             try:
                 results = self._run([each.job for each in run], exclusive=exclusive)
             except Exception as error:  # noqa: BLE001 - any error becomes these texts' failure
                 _log.exception("cannot encode a batch of %d texts", len(run))
-                self._loop.call_soon_threadsafe(end, run, error)
+                deliver = partial(end, run, error)
             else:
-                self._loop.call_soon_threadsafe(finish, run, results, start_ns, time.time_ns())
-        self._loop.call_soon_threadsafe(self._freed)
+                deliver = partial(finish, run, results, start_ns, time.time_ns())
+            if index == last:
+                self._loop.call_soon_threadsafe(self._freed, deliver)
+            else:
+                self._loop.call_soon_threadsafe(deliver)
 
-    def _freed(self) -> None:
+    def _freed(self, deliver: Callable[[], None]) -> None:
         self._idle += 1
-        self._dispatch()
+        self._dispatch()  # first, so that the worker has work again
+        deliver()

@@ -16,7 +16,7 @@ from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.encoders.batcher import FinishedJobs, RunError
 from gradewire_server.encoders.encoder import SHUTTING_DOWN, Encoded, Encoder, FinishedTexts
-from gradewire_server.encoders.pending import PendingText, PendingTexts, VectorCall
+from gradewire_server.encoders.pending import PendingText, PendingTexts, VectorCall, calls_of
 from gradewire_server.encoders.prometheus import EncoderTelemetry
 from gradewire_server.loop_turns import give_way
 from gradewire_server.storage import codec
@@ -30,6 +30,7 @@ _SLICE: Final = 1024
 _SLICE_CHARACTERS: Final = 2_000_000
 """The number of characters to hash per turn of the event loop. Hashing them takes a few milliseconds."""
 _MAX_VIEWS: Final = 4096
+_NOTHING: Final[Blobs] = {}
 _DEFECT: Final = Failure(Status.INTERNAL, "the engine failed on this text")
 _RUN_FAILED: Final = Failure(Status.UNAVAILABLE, "the encoder failed on this text")
 
@@ -53,6 +54,29 @@ class BlobCache:
         self.second = second
         self._lru = lru
         self._writer = WriteBehind(second, lru, telemetry, max_pending=max_pending_writes)
+
+    def keep_all(
+        self, spaces: ModelSpaces, texts: Sequence[PendingText], results: Sequence[Encoded]
+    ) -> list[Blobs | Failure]:
+        """Put the blobs of a run's texts into memory, and offer them to the second level; see `keep`."""
+        kept: list[Blobs | Failure] = []
+        writes = []
+        get, put, space, dims = self._lru.get, self._lru.put, spaces.sentence, spaces.dims
+        for text, (found, _, _) in zip(texts, results, strict=True):
+            if isinstance(found, Failure):
+                kept.append(found)
+                continue
+            name, tier = text.name, text.tier
+            blob = found.get(SENTENCE)
+            if blob is None or len(found) > 1 or get(name) is not None:
+                kept.append(self.keep(spaces, text, found))
+                continue
+            put(name, blob, pinned=tier is Tier.REFERENCE)
+            kept.append(found)
+            if tier is not Tier.WINDOW and blob[-1] < tier:
+                writes.append((name, Write(space.stored(name), blob, tier, dims, space.kind)))
+        self._writer.add_all(writes)
+        return kept
 
     def keep(self, spaces: ModelSpaces, text: PendingText, found: Blobs) -> Blobs:
         """Put a text's blobs into memory and offer them to the second level.
@@ -105,6 +129,10 @@ class BlobCache:
 async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[PendingText]) -> Sequence[Blobs]:
     """Return each text's stored blobs by kind. A text without stored blobs has an empty mapping."""
     wanted = [text.token_kinds for text in texts]
+    if not any(wanted):
+        keys = [spaces.sentence.stored(text.name) for text in texts]
+        blobs = await second.read(keys, spaces.dims, kind=spaces.sentence.kind)
+        return [_NOTHING if blob is None else {SENTENCE: blob} for blob in blobs]
     found: list[dict[VectorKind, bytes]] = [{} for _ in texts]
     plain = [index for index, kinds in enumerate(wanted) if not kinds]
     keys = [spaces.sentence.stored(texts[index].name) for index in plain]
@@ -159,15 +187,20 @@ class CachedEncoder:
             if span is not None:
                 span.set(CACHE_HITS, len(texts) - len(missing))
         if missing:
-            wanted = [(position, texts[position], tiers[position]) for position in missing]
-            names = []
-            for start, end in _slices([text for _, text, _ in wanted]):
-                if start:
-                    await give_way()
-                names += self.spaces.sentence.hashes([text for _, text, _ in wanted[start:end]])
-            self._subscribe(call, kind, zip(names, wanted, strict=True))
+            names: Iterable[bytes] = missing.values()
+            if kind != SENTENCE:
+                names = await self._sentence_names([texts[position] for position in missing])
+            self._subscribe(call, kind, zip(names, missing, strict=True), texts, tiers)
             await call.wait()
         return call
+
+    async def _sentence_names(self, texts: Sequence[str]) -> list[bytes]:
+        names = []
+        for start, end in _slices(texts):
+            if start:
+                await give_way()
+            names += self.spaces.sentence.hashes(texts[start:end])
+        return names
 
     async def token_ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
         """Return each text's token IDs, without special tokens."""
@@ -181,11 +214,11 @@ class CachedEncoder:
 
     async def _look_up(
         self, call: VectorCall, texts: Sequence[str], tiers: Sequence[Tier], kind: VectorKind
-    ) -> list[int]:
-        """Fill in a call's results from memory; return the positions of the texts that memory lacks."""
+    ) -> dict[int, bytes]:
+        """Fill in a call's results from memory; return the names of the texts that memory lacks, by position."""
         space = self.spaces.of(kind)
         get = self._blobs.get
-        missing: list[int] = []
+        missing: dict[int, bytes] = {}
         for start, end in _slices(texts):
             if start:
                 await give_way()
@@ -194,7 +227,7 @@ class CachedEncoder:
             for position, name in enumerate(names, start):
                 blob = get(name)
                 if blob is None:
-                    missing.append(position)
+                    missing[position] = name
                     continue
                 call.results[position] = blob
                 if blob[-1] < tiers[position] and self._blobs.second is not None:
@@ -203,12 +236,18 @@ class CachedEncoder:
         return missing
 
     def _subscribe(
-        self, call: VectorCall, kind: VectorKind, wanted: Iterable[tuple[bytes, tuple[int, str, Tier]]]
+        self,
+        call: VectorCall,
+        kind: VectorKind,
+        missing: Iterable[tuple[bytes, int]],
+        texts: Sequence[str],
+        tiers: Sequence[Tier],
     ) -> None:
         started = []
-        for name, (position, text, tier) in wanted:
+        for name, position in missing:
+            tier = tiers[position]
             if not self._pending.join(name, call, position, kind, tier):
-                pending = PendingText(name, text, tier)
+                pending = PendingText(name, texts[position], tier)
                 self._pending.start(pending, call, position, kind)
                 started.append(pending)
         if started:
@@ -223,9 +262,9 @@ class CachedEncoder:
 
     async def _launch(self, texts: Sequence[PendingText]) -> None:
         second = self._blobs.second
-        direct = [text for text in texts if second is None or not text.storable]
-        if second is not None and len(direct) < len(texts):
-            storable = [text for text in texts if text.storable]
+        storable = [] if second is None else [text for text in texts if text.storable]
+        direct = [text for text in texts if not text.storable] if storable else texts
+        if second is not None and storable:
             looked_up = self._work_out(self._encode_stored(second, storable), storable)
             if direct:
                 self._spawn(looked_up)
@@ -241,8 +280,12 @@ class CachedEncoder:
             if span is not None:
                 span.set(CACHE_HITS, sum(map(bool, found)))
         took_s = time.perf_counter() - started_s
-        for call in {call for text in texts for call in text.calls()}:
+        for call in calls_of(texts):
             call.timing.cache_s += took_s
+        if not any(found):
+            async for part in self._encoder.encode(texts):
+                yield part
+            return
         hits = [(text, Encoded(blobs, second.source)) for text, blobs in zip(texts, found, strict=True) if blobs]
         if hits:
             yield FinishedJobs([text for text, _ in hits], [encoded for _, encoded in hits])
@@ -288,14 +331,16 @@ class CachedEncoder:
     def _complete_run(self, texts: Sequence[PendingText], results: Sequence[Encoded]) -> list[PendingText]:
         began_s = results[0].began_s
         if began_s < math.inf:
-            for call, queued_s in {call: text.queued_s for text in texts for call in text.calls()}.items():
+            queued = {call: text.queued_s for text in texts for call, _, _ in text.subscribers}
+            for call, queued_s in queued.items():
                 call.ran(began_s, queued_s=queued_s)
-        unserved = []
-        for text, (blobs, source, _) in zip(texts, results, strict=True):
-            kept = blobs if isinstance(blobs, Failure) else self._blobs.keep(self.spaces, text, blobs)
-            if not self._pending.complete(text, kept, source):
-                unserved.append(text)
-        return unserved
+        kept = self._blobs.keep_all(self.spaces, texts, results)
+        complete = self._pending.complete
+        return [
+            text
+            for text, blobs, each in zip(texts, kept, results, strict=True)
+            if not complete(text, blobs, each.source)
+        ]
 
 
 def _slices(texts: Sequence[str]) -> Iterator[tuple[int, int]]:

@@ -15,9 +15,9 @@ from typing_extensions import override
 from gradewire_models.repository.built import BuiltModel
 from gradewire_server.domain.caller import current_turn
 from gradewire_server.domain.items import Failure, Status
-from gradewire_server.domain.needs import AnswerSource, Tier
+from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.encoders.batcher import FinishedJobs, JobQueue, QueueFullError, RunError
-from gradewire_server.encoders.pending import PendingText
+from gradewire_server.encoders.pending import PendingText, calls_of
 from gradewire_server.encoders.prometheus import ModelTelemetry
 from gradewire_server.encoders.tokenizer import GraderTokenizer, TextTokenizer, joined
 from gradewire_server.storage import codec
@@ -91,19 +91,19 @@ class Encoder:
         if self._closed is not None:
             yield FinishedJobs(texts, error=RunError(self._closed))
             return
-        if sum(len(text.text) for text in texts) <= INLINE_CHARACTERS:
+        if sum([len(text.text) for text in texts]) <= INLINE_CHARACTERS:
             tokenize_s = self._tokenize(texts)
         else:
             loop = asyncio.get_running_loop()
             tokenize_s = await loop.run_in_executor(self._tokenizing, self._tokenize, texts)
         self._telemetry.tokenize_s.observe(tokenize_s)
-        for call in {call for text in texts for call in text.calls()}:
+        for call in calls_of(texts):
             call.timing.tokenize_s += tokenize_s
         now_s = time.monotonic()
         turn = current_turn()
         for text in texts:
             text.queued_s = now_s
-        turn.queued(sum(text.length for text in texts))
+        turn.queued(sum([text.length for text in texts]))
         try:
             submission = self._queue.submit(texts)
         except QueueFullError:
@@ -113,7 +113,7 @@ class Encoder:
         else:
             async for part in submission:
                 if part.results is not None:
-                    turn.computed(sum(text.length for text in part.jobs))
+                    turn.computed(sum([text.length for text in part.jobs]))
                 yield part
 
     async def token_ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
@@ -137,12 +137,11 @@ class Encoder:
     def _tokenize(self, texts: Sequence[PendingText]) -> float:
         started_s = time.perf_counter()
         for offsets in (False, True):
-            # Token vectors need offsets. Until the run starts, callers may request them for any text except a window.
-            group = [text for text in texts if bool(text.token_kinds or text.tier > Tier.WINDOW) is offsets]
+            group = [text for text in texts if bool(text.token_kinds) is offsets]
             if group:
                 tokenized = self._tokenizer.encode([text.text for text in group], offsets=offsets)
                 for text, tokens in zip(group, tokenized, strict=True):
-                    text.tokens = tokens
+                    text.tokens, text.length = tokens, len(tokens.ids)
         return time.perf_counter() - started_s
 
 
@@ -169,7 +168,14 @@ class RunReader:
 
     def layers_for(self, texts: Sequence[PendingText]) -> list[int]:
         """Take texts for a run, and return the layers whose token vectors are needed, in ascending order."""
-        return sorted({kind or self._layers[-1] for text in texts for kind in text.take()})
+        layers = set()
+        for text in texts:
+            if kinds := text.take():
+                layers |= {kind or self._layers[-1] for kind in kinds}
+                if text.tokens is None or text.tokens.kept is None:
+                    # A caller requested token vectors, which need offsets, after the text was tokenized.
+                    (text.tokens,) = self._tokenizer.encode([text.text], offsets=True)
+        return sorted(layers)
 
     def read(self, texts: Sequence[PendingText], output: RunOutput, started_s: float) -> list[Encoded]:
         """Convert a run's output to blobs. `texts` are in the order of the output's rows.
@@ -189,9 +195,12 @@ class RunReader:
         tokenized = [text.tokens for text in texts if text.tokens is not None]
         rounded, good = codec.round_vectors(output.sentences)
         truncated = np.array([tokens.truncated for tokens in tokenized], np.bool_)
+        encoded = codec.encode_blobs(rounded, truncated)
+        if good.all() and not any([text.taken for text in texts]):
+            return [{SENTENCE: blob} for blob in encoded]
         return [
             self._blobs(text, row, blob, output) if good[row] else _NOT_FINITE
-            for row, (text, blob) in enumerate(zip(texts, codec.encode_blobs(rounded, truncated), strict=True))
+            for row, (text, blob) in enumerate(zip(texts, encoded, strict=True))
         ]
 
     def _blobs(self, text: PendingText, row: int, sentence: bytes, output: RunOutput) -> Blobs | Failure:
@@ -221,7 +230,11 @@ def pad(ids: Sequence[NDArray[np.int32]], width: int = 0) -> tuple[NDArray[np.in
 
 def token_ids(texts: Sequence[PendingText]) -> list[NDArray[np.int32]]:
     """Return the texts' token IDs: one row per text or, for a grader, one row per piece of a text."""
-    return [row for text in texts if text.tokens is not None for row in text.tokens.rows]
+    rows = []
+    for text in texts:
+        if (tokens := text.tokens) is not None:
+            rows += tokens.rows if tokens.ends else (tokens.ids,)
+    return rows
 
 
 class GraderRunReader(RunReader):

@@ -7,6 +7,7 @@ import asyncio
 import math
 import time
 from collections.abc import Iterable
+from typing import Final
 
 from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.needs import AnswerSource, Tier
@@ -14,6 +15,7 @@ from gradewire_server.encoders.tokenizer import Tokenized  # noqa: TC001 - one w
 from gradewire_server.storage.codec import SENTENCE, Blobs, VectorKind
 
 _TIMED_OUT = Failure(Status.TIMEOUT, "the deadline passed before the encoder was done. Allow more time or send less")
+_NO_KINDS: Final[frozenset[VectorKind]] = frozenset()
 _ABANDONED = Failure(Status.UNAVAILABLE, "all callers that requested this text have disconnected")
 
 
@@ -97,26 +99,24 @@ class PendingText:
     Attributes:
         name: Name of the sentence entry in memory (`KeySpace.hashes`).
         text: The model input without the prefix.
+        token_kinds: The layers whose token vectors callers want.
+        length: The number of tokens with special tokens, or 0 before tokenization.
         taken: Kinds of token vectors that the current run computes, or None before the run.
         queued_s: Time when the text was queued, in `time.monotonic()` seconds.
     """
 
-    __slots__ = ("kinds", "name", "queued_s", "subscribers", "taken", "text", "tier", "tokens")
+    __slots__ = ("length", "name", "queued_s", "subscribers", "taken", "text", "tier", "token_kinds", "tokens")
 
     def __init__(self, name: bytes, text: str, tier: Tier) -> None:
         self.name = name
         self.text = text
         self.tier = tier
-        self.kinds: frozenset[VectorKind] = frozenset()
+        self.token_kinds = _NO_KINDS
         self.taken: frozenset[VectorKind] | None = None
         self.tokens: Tokenized | None = None
+        self.length = 0
         self.queued_s = 0.0
         self.subscribers: list[tuple[VectorCall, int, VectorKind]] = []
-
-    @property
-    def token_kinds(self) -> frozenset[VectorKind]:
-        """The layers whose token vectors callers want."""
-        return self.kinds - {SENTENCE}
 
     @property
     def storable(self) -> bool:
@@ -125,27 +125,25 @@ class PendingText:
 
     def take(self) -> frozenset[VectorKind]:
         """Start a run, and return the kinds of token vectors to compute. Later kinds need another run. Thread-safe."""
-        located = self.tokens is not None and self.tokens.kept is not None
-        self.taken = self.token_kinds if located else frozenset()
+        self.taken = self.token_kinds
         return self.taken
-
-    @property
-    def length(self) -> int:
-        """The number of tokens with special tokens, or 0 before tokenization."""
-        return 0 if self.tokens is None else len(self.tokens.ids)
 
     def is_wanted(self, now_s: float) -> bool:
         """Return True if a caller whose deadline has not passed still waits for the text."""
-        return any(call.open and call.deadline_s > now_s for call, _, _ in self.subscribers)
+        for call, _, _ in self.subscribers:  # noqa: SIM110 - without a generator, because this runs for every text
+            if call.open and call.deadline_s > now_s:
+                return True
+        return False
 
     @property
     def deadline_s(self) -> float:
         """The callers' latest deadline in `time.monotonic()` seconds, or infinity if a caller has no deadline."""
         return max((call.deadline_s for call, _, _ in self.subscribers if call.open), default=-math.inf)
 
-    def calls(self) -> Iterable[VectorCall]:
-        """Return the subscribed calls."""
-        return (call for call, _, _ in self.subscribers)
+
+def calls_of(texts: Iterable[PendingText]) -> set[VectorCall]:
+    """Return all calls that are subscribed to at least one of the texts."""
+    return {call for text in texts for call, _, _ in text.subscribers}
 
 
 class PendingTexts:
@@ -190,20 +188,22 @@ class PendingTexts:
             call.settle(position, blob, AnswerSource.JOINED if served else source)
             served = True
         pending.subscribers = waiting
-        pending.kinds = frozenset(kind for _, _, kind in waiting)
-        pending.taken = None
         if not waiting:
             self._texts.pop(pending.name, None)
-        return not waiting
+            return True
+        pending.token_kinds = frozenset(kind for _, _, kind in waiting if kind != SENTENCE)
+        pending.taken = None
+        return False
 
     def drop(self, pending: PendingText) -> bool:
         """Remove a text that no caller waits for. Return True if a deadline passed, False if all callers cancelled."""
-        timed_out = any(call.open or call.deadline_s < math.inf for call in pending.calls())
+        timed_out = any(call.open or call.deadline_s < math.inf for call in calls_of((pending,)))
         self.complete(pending, _TIMED_OUT if timed_out else _ABANDONED, AnswerSource.COMPUTED)
         return timed_out
 
 
 def _subscribe(pending: PendingText, call: VectorCall, position: int, kind: VectorKind) -> None:
     pending.subscribers.append((call, position, kind))
-    pending.kinds |= {kind}
+    if kind != SENTENCE:
+        pending.token_kinds |= {kind}
     call.expect()

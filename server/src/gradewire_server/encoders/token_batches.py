@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import accumulate
+from operator import attrgetter
 from typing import Final, Generic, Protocol, TypeVar
 
 from gradewire_server.domain.caller import Lane
@@ -48,8 +49,8 @@ class FairQueue(Generic[J]):
     def push(self, jobs: Sequence[J]) -> None:
         """Append one call's jobs."""
         if jobs:
-            self._ring.append(_Group(sorted(jobs, key=lambda job: job.length)))
-            self.tokens += sum(job.length for job in jobs)
+            self._ring.append(_Group(sorted(jobs, key=attrgetter("length"))))
+            self.tokens += sum([job.length for job in jobs])
             self.jobs += len(jobs)
 
     def take(
@@ -169,12 +170,12 @@ class LaneQueue(Generic[J]):
     @property
     def tokens(self) -> int:
         """The number of queued tokens."""
-        return sum(lane.tokens for lane in self._lanes.values())
+        return self._lanes[Lane.INTERACTIVE].tokens + self._lanes[Lane.BULK].tokens
 
     @property
     def jobs(self) -> int:
         """The number of queued jobs."""
-        return sum(lane.jobs for lane in self._lanes.values())
+        return self._lanes[Lane.INTERACTIVE].jobs + self._lanes[Lane.BULK].jobs
 
     @property
     def bulk_jobs(self) -> int:
@@ -184,7 +185,7 @@ class LaneQueue(Generic[J]):
     @property
     def calls(self) -> int:
         """The number of calls with queued jobs."""
-        return sum(lane.calls for lane in self._lanes.values())
+        return self._lanes[Lane.INTERACTIVE].calls + self._lanes[Lane.BULK].calls
 
     def push(self, jobs: Sequence[J], lane: Lane = Lane.INTERACTIVE) -> None:
         """Append one call's jobs."""

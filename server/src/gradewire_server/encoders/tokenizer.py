@@ -1,7 +1,6 @@
 """Tokenizers for encoders and graders. The tokenizers library releases the GIL."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -44,8 +43,7 @@ _MORE: Final = 1
 _ANSWER_TOKENS: Final = MAX_TOKENS * (MAX_PIECES + 1) // 2
 
 
-@dataclass(frozen=True, slots=True)
-class Tokenized:
+class Tokenized(NamedTuple):
     """A tokenized text. `offsets`, `kept` and `special` are None if offsets were not requested.
 
     Attributes:
@@ -117,8 +115,9 @@ class TextTokenizer:
         return tokenized
 
     def _encode_part(self, texts: Sequence[str], *, offsets: bool) -> list[Tokenized]:
-        heads = [self._head(text) for text in texts]
-        inputs = [self._prefix + head for head in heads]
+        most = self._head_characters
+        heads = [text if len(text) <= most else self._head(text) for text in texts]
+        inputs = [self._prefix + head for head in heads] if self._prefix else heads
         if len(inputs) <= _ONE_BY_ONE:
             encodings = [self._tokenizer.encode(each) for each in inputs]
         else:
@@ -137,7 +136,7 @@ class TextTokenizer:
         tokenized = self._read(self._tokenizer.encode(self._prefix + read), offsets=offsets)
         if len(read) < len(text) and not tokenized.truncated:
             # A text does not count as truncated if only white space was cut.
-            return replace(tokenized, truncated=not text[len(read) :].isspace())
+            return tokenized._replace(truncated=not text[len(read) :].isspace())
         return tokenized
 
     def rows(self, tokenized: Tokenized, *, special: bool) -> TokenRows:
@@ -160,9 +159,8 @@ class TextTokenizer:
         return TokenRows(positions, np.concatenate((tokenized.offsets, around))[order], ids)
 
     def _head(self, text: str) -> str:
+        """Return the part of a long text that is sure to have enough tokens for the model."""
         # Tokenizing a megabyte only to use 256 tokens would block all other calls.
-        if len(text) <= self._head_characters:
-            return text
         for end in range(self._head_characters, min(len(text), self._head_characters + _LONGEST_UNKNOWN_CHARACTERS)):
             if text[end] in _WORD_ENDS:
                 return text[:end]

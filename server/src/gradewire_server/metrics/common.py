@@ -235,7 +235,10 @@ def embed_references(model: str, texts: tuple[str, ...]) -> Preparation:
 
 def is_cut(*answers: Vectors) -> bool:
     """Return True if the encoder truncated a text."""
-    return any(bool(answer.truncated.any()) for answer in answers)
+    for answer in answers:  # noqa: SIM110 - without a generator, because this runs several times for each item
+        if answer.truncated.any():
+            return True
+    return False
 
 
 def take_choices(parameters: Parameters) -> None:

@@ -76,23 +76,24 @@ def read_row(message: Row, limits: Limits, *, check_bytes: bool) -> Item | Failu
 
     Pass `check_bytes=False` if the message is known to be small enough.
     """
-    references = message.references
+    references, images = message.references, message.images
     failure = _over_limit(len(references), limits)
-    if failure is None and len(message.images) > _MAX_IMAGES:
-        failure = _invalid(f"images: has {len(message.images)} images, but at most {_MAX_IMAGES} are allowed")
-    if failure is None and (id_bytes := byte_count(message.id)) > MAX_ID_BYTES:
-        failure = _invalid(f"id: has {id_bytes} bytes, but at most {MAX_ID_BYTES} are allowed")
+    if failure is None and len(images) > _MAX_IMAGES:
+        failure = _invalid(f"images: has {len(images)} images, but at most {_MAX_IMAGES} are allowed")
     texts: dict[str, str] = {name: getattr(message, name) for name in _TEXTS[type(message)]}
+    if failure is None and (id_bytes := byte_count(texts["id"])) > MAX_ID_BYTES:
+        failure = _invalid(f"id: has {id_bytes} bytes, but at most {MAX_ID_BYTES} are allowed")
     if failure is None and check_bytes:
         lists: list[Sequence[str]] = [getattr(message, name) for name in _LISTS[type(message)]]
         failure = _too_large([*texts.values(), *chain(*lists)], limits, _NOUNS[type(message)])
     if failure is not None:
         return failure
     try:
-        values: dict[str, Any] = {name: nfc(text) for name, text in texts.items()}
+        values: dict[str, Any] = {name: nfc(text) if text else "" for name, text in texts.items()}
         values["references"] = tuple(map(nfc, references))
-        values["captions"] = tuple(nfc(caption) for caption in message.captions if caption.strip())
-        values["images"] = tuple(Image(each.data, each.uri, each.media_type) for each in message.images)
+        captions = message.captions
+        values["captions"] = tuple([nfc(caption) for caption in captions if caption.strip()]) if captions else ()
+        values["images"] = tuple([Image(each.data, each.uri, each.media_type) for each in images]) if images else ()
         if isinstance(message, judging_pb2.Pair):
             return Pair(prediction=values.pop("answer_a"), rival=values.pop("answer_b"), **values)
         caption = values.pop("caption")

@@ -22,6 +22,7 @@ _log = logging.getLogger(__name__)
 
 ENTRY_OVERHEAD_BYTES = 240
 """Maximum size of an OrderedDict entry without its key and value, measured by a test."""
+_FIXED_BYTES: Final = ENTRY_OVERHEAD_BYTES + 2 * getsizeof(b"")
 
 _SECONDS: Final = (0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 _PREFIX: Final = "gradewire_engine"
@@ -78,13 +79,22 @@ class SegmentedLru:
             return value
         value = self._probation.pop(key, None)
         if value is not None:
-            self._protect(key, value)
+            self._protect(key, value, _size(key, value))
         return value
 
     def peek(self, key: bytes) -> bytes | None:
         """Return the value of `key`, or None. This does not count as a use."""
         value = self._protected.get(key)
         return self._probation.get(key) if value is None else value
+
+    def mark_stored(self, key: bytes, tier: Tier) -> None:
+        """Record in the value of `key`, if present, that the second level has it with `tier`.
+
+        This does not count as a use.
+        """
+        for segment in (self._protected, self._probation):
+            if (value := segment.get(key)) is not None:
+                segment[key] = with_tier(value, tier)
 
     def refresh(self, key: bytes, value: bytes) -> None:
         """Replace the value of `key`, if present, with a value of the same length. This does not count as a use."""
@@ -102,14 +112,16 @@ class SegmentedLru:
         if size > self._max_bytes:
             self.discard(key)
             return
-        protected = pinned or key in self._protected
-        self.discard(key)
+        protected = key in self._protected
+        if protected or key in self._probation:
+            self.discard(key)
         self.used_bytes += size
-        if protected:
-            self._protect(key, value)
+        if pinned or protected:
+            self._protect(key, value, size)
         else:
             self._probation[key] = value
-        self._evict()
+        if self.used_bytes > self._max_bytes:
+            self._evict()
 
     def discard(self, key: bytes) -> None:
         """Remove `key`."""
@@ -121,9 +133,9 @@ class SegmentedLru:
             self._protected_bytes -= _size(key, value)
         self.used_bytes -= _size(key, value)
 
-    def _protect(self, key: bytes, value: bytes) -> None:
+    def _protect(self, key: bytes, value: bytes, size: int) -> None:
         self._protected[key] = value
-        self._protected_bytes += _size(key, value)
+        self._protected_bytes += size
         while self._protected_bytes > self._protected_max:
             old_key, old_value = self._protected.popitem(last=False)
             self._protected_bytes -= _size(old_key, old_value)
@@ -141,7 +153,7 @@ class SegmentedLru:
 
 
 def _size(key: bytes, value: bytes) -> int:
-    return getsizeof(key) + getsizeof(value) + ENTRY_OVERHEAD_BYTES
+    return len(key) + len(value) + _FIXED_BYTES
 
 
 class StorageTelemetry:
@@ -280,23 +292,32 @@ class WriteBehind:
 
     def add(self, name: bytes, write: Write) -> None:
         """Queue a vector. If this name is already queued, keep the higher tier."""
-        if self._store is None:
+        self.add_all(((name, write),))
+
+    def add_all(self, writes: Sequence[tuple[bytes, Write]]) -> None:
+        """Queue vectors by name, like `add`."""
+        if self._store is None or not writes:
             return
         if not self._store.available:
-            self._telemetry.unwritten.labels("unavailable").inc()
+            self._telemetry.unwritten.labels("unavailable").inc(len(writes))
             return
-        known = self._pending.get(name)
-        if known is not None:
-            if known.tier < write.tier:
-                self._pending[name] = write
-            return
-        grown = self._pending_bytes + len(write.blob)
-        if len(self._pending) >= self._max_pending or grown > self._max_pending * _PENDING_BYTES_EACH:
-            self._telemetry.unwritten.labels("queue_full").inc()
-            return
-        self._pending[name] = write
-        self._pending_bytes = grown
-        if self._task is None or self._task.done():
+        pending, most_bytes = self._pending, self._max_pending * _PENDING_BYTES_EACH
+        dropped = 0
+        for name, write in writes:
+            known = pending.get(name)
+            if known is not None:
+                if known.tier < write.tier:
+                    pending[name] = write
+                continue
+            grown = self._pending_bytes + len(write.blob)
+            if len(pending) >= self._max_pending or grown > most_bytes:
+                dropped += 1
+                continue
+            pending[name] = write
+            self._pending_bytes = grown
+        if dropped:
+            self._telemetry.unwritten.labels("queue_full").inc(dropped)
+        if pending and (self._task is None or self._task.done()):
             self._task = asyncio.get_running_loop().create_task(self._drain(self._store))
 
     async def flush(self) -> None:
@@ -317,8 +338,8 @@ class WriteBehind:
                 if self._pending.get(name) is write:
                     del self._pending[name]
                     self._pending_bytes -= len(write.blob)
-                if position < kept and (blob := self._memory.peek(name)) is not None:
-                    self._memory.refresh(name, with_tier(blob, write.tier))
+                if position < kept:
+                    self._memory.mark_stored(name, write.tier)
             if kept < len(writes):
                 self._telemetry.unwritten.labels("failed").inc(len(writes) - kept)
 

@@ -145,7 +145,8 @@ def round_vectors(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float16], ND
     """
     with np.errstate(over="ignore", invalid="ignore"):  # the second result excludes overflows, which are not finite
         rounded = vectors.astype(np.float16)
-        squares = np.einsum("ij,ij->i", rounded, rounded, dtype=np.float32)
+        exact = rounded.astype(np.float32)
+        squares = np.einsum("ij,ij->i", exact, exact)
     return rounded, np.isfinite(squares) & (squares > 0)
 
 
@@ -195,11 +196,7 @@ def unpack(key: bytes, value: bytes, dims: int, *, kind: EntryKind = EntryKind.S
 
 def _check(key: bytes, head: bytes, payload: bytes) -> bytes:
     # The key's length comes first, so that bytes cannot move between key and head.
-    state = blake2b(len(key).to_bytes(4, "little"), digest_size=8)
-    state.update(key)
-    state.update(head)
-    state.update(payload)
-    return state.digest()
+    return blake2b(b"".join((len(key).to_bytes(4, "little"), key, head, payload)), digest_size=8).digest()
 
 
 def encode_tokens(

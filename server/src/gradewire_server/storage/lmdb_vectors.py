@@ -68,8 +68,9 @@ class Generations:
                 if not missing:
                     break
                 with environment.reading() as transaction:
+                    get = transaction.get
                     for position in missing:
-                        values[position] = transaction.get(keys[position])
+                        values[position] = get(keys[position])
                 if age:
                     older += [position for position in missing if values[position] is not None]
                 missing = [position for position in missing if values[position] is None]
@@ -101,8 +102,7 @@ class Generations:
     def _put(self, values: Mapping[bytes, bytes]) -> None:
         newest = next(iter(self._open.values()))
         with newest.on_writer(write=True) as transaction:
-            for key, value in values.items():
-                transaction.put(key, value)
+            transaction.cursor().putmulti(values.items())
 
     def _rotate(self) -> None:
         with self._directory.rotating():
@@ -239,12 +239,16 @@ class DiskVectors(SecondLevel):
     def _read(self, keys: Sequence[bytes], dims: int, kind: EntryKind) -> list[bytes | None]:
         with self._references.reading() as transaction:
             values = [transaction.get(key) for key in keys]
-        stored = [self._unpack(key, value, dims, kind) for key, value in zip(keys, values, strict=True)]
+        stored = [
+            None if value is None else self._unpack(key, value, dims, kind)
+            for key, value in zip(keys, values, strict=True)
+        ]
         missing = [position for position, entry in enumerate(stored) if entry is None]
         if missing:
             found, older = self._generations.read([keys[position] for position in missing])
             for position, value in zip(missing, found, strict=True):
-                stored[position] = self._unpack(keys[position], value, dims, kind)
+                if value is not None:
+                    stored[position] = self._unpack(keys[position], value, dims, kind)
             for index in older:
                 value = found[index]
                 if value is not None and stored[missing[index]] is not None:
@@ -256,9 +260,7 @@ class DiskVectors(SecondLevel):
             self._copy_forward[key] = value
             self._copied_bytes += len(value)
 
-    def _unpack(self, key: bytes, value: bytes | None, dims: int, kind: EntryKind) -> Stored | None:
-        if value is None:
-            return None
+    def _unpack(self, key: bytes, value: bytes, dims: int, kind: EntryKind) -> Stored | None:
         stored = unpack(key, value, dims, kind=kind)
         if stored is None:
             self._rejected.inc()
@@ -280,8 +282,7 @@ class DiskVectors(SecondLevel):
         if references and not self._references_full:
             try:
                 with self._references.on_writer(write=True) as transaction:
-                    for key, value in references.items():
-                        transaction.put(key, value)
+                    transaction.cursor().putmulti(references.items())
                 references = {}
             except lmdb.MapFullError:
                 self._references_full = True
