@@ -39,11 +39,8 @@ def test_token_vectors_requested_after_tokenization_come_from_the_same_run(minil
 
 async def test_the_histogram_counts_as_the_librarys_own_does() -> None:
     bounds, registry = (0.5, 1.0, 2.0), CollectorRegistry()
-    ours, theirs = (
-        CountedHistogram("w", "W.", bounds),
-        Histogram("v", "W.", ("model",), buckets=bounds, registry=registry),
-    )
-    registry = CollectorRegistry()
+    ours = CountedHistogram("w", "W.", bounds)
+    theirs = Histogram("v", "W.", ("model",), buckets=bounds, registry=CollectorRegistry())
     registry.register(ours)
     ours.add_model("m")
     assert registry.get_sample_value("w_count", {"model": "m"}) == 0

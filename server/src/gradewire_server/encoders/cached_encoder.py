@@ -336,11 +336,8 @@ class CachedEncoder:
                 call.ran(began_s, queued_s=queued_s)
         kept = self._blobs.keep_all(self.spaces, texts, results)
         complete = self._pending.complete
-        return [
-            text
-            for text, blobs, each in zip(texts, kept, results, strict=True)
-            if not complete(text, blobs, each.source)
-        ]
+        triples = zip(texts, kept, results, strict=True)
+        return [text for text, blobs, each in triples if not complete(text, blobs, each.source)]
 
 
 def _slices(texts: Sequence[str]) -> Iterator[tuple[int, int]]:

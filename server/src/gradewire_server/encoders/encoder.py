@@ -196,7 +196,7 @@ class RunReader:
         rounded, good = codec.round_vectors(output.sentences)
         truncated = np.array([tokens.truncated for tokens in tokenized], np.bool_)
         encoded = codec.encode_blobs(rounded, truncated)
-        if good.all() and not any([text.taken for text in texts]):
+        if good.all() and not any(text.taken for text in texts):
             return [{SENTENCE: blob} for blob in encoded]
         return [
             self._blobs(text, row, blob, output) if good[row] else _NOT_FINITE
@@ -230,7 +230,7 @@ def pad(ids: Sequence[NDArray[np.int32]], width: int = 0) -> tuple[NDArray[np.in
 
 def token_ids(texts: Sequence[PendingText]) -> list[NDArray[np.int32]]:
     """Return the texts' token IDs: one row per text or, for a grader, one row per piece of a text."""
-    rows = []
+    rows: list[NDArray[np.int32]] = []
     for text in texts:
         if (tokens := text.tokens) is not None:
             rows += tokens.rows if tokens.ends else (tokens.ids,)
