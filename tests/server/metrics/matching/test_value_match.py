@@ -1,15 +1,18 @@
 """value_match: the share of a reference's values, and where it does not apply."""
 
-from typing import Any
+import re
+from typing import Any, Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.support.engines.programs import Table
 
 from gradewire_proto.parts import ValueMatchParts
 from gradewire_server.domain.items import Failure, Item, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.metrics.common import AnswerParameters
-from gradewire_server.metrics.matching.value_match import ValueMatchMetric, vetoes_text_match
+from gradewire_server.metrics.matching.value_match import ValueMatchMetric, has_verbatim, vetoes_text_match
 
 
 def grade(prediction: str, *references: str, question: str = "") -> Any:
@@ -150,3 +153,15 @@ def test_a_contradicted_value_vetoes_matches_of_text(
     question: str, references: tuple[str, ...], prediction: str, *, vetoed: bool
 ) -> None:
     assert vetoes_text_match(Item("1", question, references, prediction)) is vetoed
+
+
+_PIECES: Final = st.sampled_from(
+    ["5", "5.5", "cat", "é", " ", ".", ",", "-", "$", "%", "°", "(", "a", "€", "=", "\u2212"]
+)
+
+
+@given(st.lists(_PIECES, max_size=8).map("".join), st.lists(_PIECES, min_size=1, max_size=3).map("".join))
+def test_a_reference_is_verbatim_where_nothing_goes_on_around_it(prediction: str, reference: str) -> None:
+    wanted = re.escape(reference.strip())
+    around = rf"(?<![\w.,+<>=$€£±\u2212-]){wanted}(?![\w%°]|[.,]\d)"
+    assert has_verbatim(prediction, reference) is (re.search(around, prediction) is not None)

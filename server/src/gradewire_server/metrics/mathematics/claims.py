@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from gradewire_server.metrics.mathematics.expressions import Expression
@@ -72,9 +73,14 @@ _NOT: Final = re.compile(r"\s*(?:not|nicht)\s+", re.IGNORECASE)
 _OTHERWISE: Final = re.compile(r"\b(?:otherwise|else|sonst|sinon)\b", re.IGNORECASE)
 
 
+@lru_cache(maxsize=64)
+def _is_spanish(text: str) -> bool:
+    return _SPANISH.search(text) is not None
+
+
 def with_and(question: str, answer: str) -> str:
     """Return an answer with "and" and "or" in place of the one-letter words of Spanish and Italian."""
-    if not _SPANISH.search(question) and not _SPANISH.search(answer[:MAX_CLAIM]):
+    if not _is_spanish(question) and not _is_spanish(answer[:MAX_CLAIM]):
         return answer
     return _ONE_LETTER.sub(lambda found: " or " if found[1] in "ou" else " and ", answer)
 
@@ -121,7 +127,10 @@ def said_in(claim: str) -> MathObject | None:
 
 def labelled(reference: str) -> dict[str, Expression] | None:
     """Return the values that a reference gives to names: "a = 3, b = 4", "mean 5, median 3"; None for other texts."""
-    pieces = [_LABEL.fullmatch(piece.strip(" .$")) for piece in _LIST.split(reference)]
+    parts = _LIST.split(reference)
+    if not 1 < len(parts) <= _MAX_LABELS:
+        return None
+    pieces = [_LABEL.fullmatch(piece.strip(" .$")) for piece in parts]
     values: dict[str, Expression] = {}
     for piece in pieces:
         found = None if piece is None else read(piece[2].strip("$ "))
@@ -130,7 +139,7 @@ def labelled(reference: str) -> dict[str, Expression] | None:
         if len(piece[1]) < 3 and not re.match(r"\S+ ?[=:]", piece[0]):
             return None
         values[piece[1].casefold()] = found
-    return values if 1 < len(values) == len(pieces) <= _MAX_LABELS else None
+    return values if len(values) == len(pieces) else None
 
 
 def concludes(question: str, claim: str) -> bool:

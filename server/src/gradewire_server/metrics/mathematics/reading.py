@@ -96,6 +96,9 @@ _SPOKEN: Final = re.compile(
 
 def top_level(text: str, separator: re.Pattern[str]) -> list[str]:
     """Split a text at a pattern, except inside brackets. "[0,1)" and "]0,1[" are brackets too."""
+    separators = list(separator.finditer(text))
+    if not separators:  # most texts
+        return [text]
     depths = []
     depth = 0
     ends = {found.start(side): side for found in _INTERVALS.finditer(text) for side in (1, 2)} if "]" in text else {}
@@ -109,7 +112,7 @@ def top_level(text: str, separator: re.Pattern[str]) -> list[str]:
             depth -= side == 2 or sign in _CLOSERS
     pieces: list[str] = []
     start = 0
-    for found in separator.finditer(text):
+    for found in separators:
         if depths[found.start()] == 0 and depths[found.end() - 1] == 0:
             pieces.append(text[start : found.start()])
             start = found.end()

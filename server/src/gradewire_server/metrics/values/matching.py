@@ -288,12 +288,21 @@ NOTHING: Final = ValueMatch()
 
 
 class ValueMatcher:
-    """A matcher for one answer and any number of references."""
+    """A matcher for one answer and any number of references.
 
-    def __init__(self, question: str, answer: str) -> None:
+    Args:
+        is_rewritten: False if the matcher shall pass the answer to `rewritten`, which it does only if it needs to.
+    """
+
+    def __init__(self, question: str, answer: str, *, is_rewritten: bool = True) -> None:
         self._question = question
-        self._answer = answer
+        self._given_answer = answer
+        self._is_rewritten = is_rewritten
         self._wanted: dict[str, tuple[Value, ...]] = {}
+
+    @cached_property
+    def _answer(self) -> str:
+        return self._given_answer if self._is_rewritten else rewritten(self._question, self._given_answer)
 
     @cached_property
     def question(self) -> Question:
@@ -426,4 +435,4 @@ def match_values(question: str, reference: str, answer: str) -> ValueMatch:
     The question determines which values the answer may omit, the precision of a date, the scale of a number ("in
     millions"), and whether the order of a list matters.
     """
-    return ValueMatcher(question, rewritten(question, answer)).match(rewritten(question, reference))
+    return ValueMatcher(question, answer, is_rewritten=False).match(rewritten(question, reference))

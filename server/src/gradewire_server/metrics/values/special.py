@@ -2,6 +2,7 @@
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from gradewire_proto.final_answer.words import expression
@@ -72,7 +73,7 @@ def compare_special(question: str, reference: str, answer: str) -> Compared | No
     bare = plain(reference[: 4 * _MAX_REFERENCE]).strip(_AROUND)
     if not bare or len(bare) > _MAX_REFERENCE:
         return None
-    question, said = question[-_MAX_QUESTION:], plain(answer[:_MAX_ANSWER])
+    question, said = question[-_MAX_QUESTION:], _plain_answer(answer[:_MAX_ANSWER])
     for compare in (
         _truth,
         _verse,
@@ -90,6 +91,10 @@ def compare_special(question: str, reference: str, answer: str) -> Compared | No
         if (found := compare(question, bare, said)) is not None:
             return found
     return None
+
+
+_plain_answer = lru_cache(maxsize=16)(plain)
+"""A cache, because an answer is compared with many references one after another."""
 
 
 def _truth(question: str, reference: str, answer: str) -> Compared | None:
@@ -157,6 +162,8 @@ def _named(question: str, reference: str, answer: str) -> Compared | None:
     """
     del question
     parts = _PARTS.split(reference)
+    if len(parts) < 2:
+        return None
     first = [_LABEL_FIRST.fullmatch(part) for part in parts]
     last = [_LABEL_LAST.fullmatch(part) for part in parts]
     wanted = {found[1].casefold(): float(found[2]) for found in first if found} or {
