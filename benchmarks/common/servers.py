@@ -37,6 +37,9 @@ def started(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], str
     finally:
         process.terminate()
         process.wait(timeout=_STOP_S)
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
 
 
 def cpu_s(pid: int) -> float:

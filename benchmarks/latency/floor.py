@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--metrics", default=";".join(METRICS), help="metrics, with ';' between (default: %(default)s)")
     parser.add_argument("--warm-passes", type=int, default=8)
-    parser.add_argument("--batches", choices=("cpu", "gpu"), default="cpu", help="form the encoder's batches for this")
+    parser.add_argument("--batches", choices=("cpu", "gpu"), default="gpu", help="form the batches of this device")
     arguments = parser.parse_args()
     os.environ[BATCHES_VARIABLE] = arguments.batches
     known = arguments.data.is_file()

@@ -10,9 +10,13 @@ from benchmarks.common.rows import GET_COMMAND
 
 ROOT = Path(__file__).parents[2]
 # Programs that others start, without options.
-WORKERS = {"benchmarks/latency/echo_server.py", "benchmarks/latency/otlp_receiver.py"}
-# Programs whose rows stand in examples/.
-SHIPPED = {"benchmarks/judges/visual.py"}
+WORKERS = {
+    "benchmarks/latency/costless_server.py",
+    "benchmarks/latency/echo_server.py",
+    "benchmarks/latency/otlp_receiver.py",
+}
+# Programs whose rows stand in examples/, or that draw rows where the labelled ones are missing.
+SHIPPED = {"benchmarks/judges/visual.py", "benchmarks/latency/floor.py"}
 PROGRAMS = sorted(
     name
     for path in (ROOT / "benchmarks").rglob("*.py")

@@ -177,7 +177,7 @@ def _fill_parts(message: types_pb2.MetricResult, parts: Parts) -> None:
     target.SetInParent()
     for name in type(parts).__slots__:
         value = getattr(parts, name)
-        if isinstance(value, float | int):
+        if isinstance(value, (float, int)):  # a union is three times as slow
             setattr(target, name, value)
         elif isinstance(value, str):
             setattr(target, name, shortened(value, MAX_PART_CHARACTERS))

@@ -27,6 +27,7 @@ ENTRY_BYTES: Final = 1_600
 _NUMBER_BYTES: Final = 32
 _TEXT_BYTES: Final = 24
 """The memory for a string in addition to its object."""
+_ASCII_BYTES: Final = getsizeof("") + _TEXT_BYTES
 _MAX_UTF8_BYTES_PER_CHARACTER: Final = 4
 
 _LARGE_CHARACTERS: Final = 8_192
@@ -158,8 +159,10 @@ def _texts_of(key: _Key) -> tuple[str, ...]:
 
 
 def _text_bytes(text: str) -> int:
+    if text.isascii():
+        return len(text) + _ASCII_BYTES
     # Python may keep a UTF-8 copy of the string.
-    return getsizeof(text) + _TEXT_BYTES + (0 if text.isascii() else _MAX_UTF8_BYTES_PER_CHARACTER * len(text))
+    return getsizeof(text) + _TEXT_BYTES + _MAX_UTF8_BYTES_PER_CHARACTER * len(text)
 
 
 def _parts_bytes(result: MetricResult) -> int:

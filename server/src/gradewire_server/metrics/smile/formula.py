@@ -173,9 +173,10 @@ def closest_windows(
         stop = start + len(windows[length])
         cosines = vectors[start:stop] @ keywords[rows].T
         start = stop
-        for row, column in zip(rows, cosines.T, strict=True):
-            best = first_of_the_highest(column)
-            found[texts.open_references[row]] = Keyword(float(column.max()), windows[length][best])
+        highest = cosines.max(axis=0)
+        first = (cosines >= highest - TIE).argmax(axis=0)  # like `first_of_the_highest` for each column
+        for row, cosine, best in zip(rows, highest.tolist(), first.tolist(), strict=True):
+            found[texts.open_references[row]] = Keyword(cosine, windows[length][best])
     return found
 
 

@@ -301,6 +301,8 @@ def _is_written_as_name(reference: str, question: str) -> bool:
 
 def asked_number(reference: str, question: str) -> Identifier | None:
     """Return a reference's identifier if it has digits and the question asks for a number that names a thing."""
+    if DIGITS.isdisjoint(reference) and reference.isascii() and "\\" not in reference:
+        return None  # most references, so that their questions need no search
     amount, asked, _, _ = _asks_for(question)
     named = not amount and (asked or _is_written_as_name(plain(reference[:_MAX_REFERENCE]), question))
     identifier = Identifier.of(reference, question) if named else None

@@ -188,11 +188,11 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def _token(match: re.Match[str]) -> Token:
-    text = match[0]
-    if match.lastgroup != "number":
-        return Token(text, text.lower(), match.start(), match.end(), word=match.lastgroup == "word")
+    text, (start, end), kind = match[0], match.span(), match.lastgroup
+    if kind != "number":
+        return Token(text, text.lower(), start, end, None, 1.0, kind == "word")
     number, place = read_number(text)
-    return Token(text, text, match.start(), match.end(), number if isfinite(number) else None, place)
+    return Token(text, text, start, end, number if isfinite(number) else None, place)
 
 
 def read_number(text: str) -> tuple[float, float]:
