@@ -110,6 +110,7 @@ _IDENTITY: Final = re.compile(
     r"(?:[A-Z] ?= ?)?(-?\d{0,4}) ?(?:I(?:_\(?[\dn]\)?)?"
     r"|(?:the |an? )?(?:\d ?[*x] ?\d |\d-by-\d )?(?:identity|unit)(?: matrix)?)"
 )
+_MAX_CACHED_CHARACTERS: Final = 1_024
 _TINY: Final = 1e-4
 _HUGE: Final = 1e9
 _KINDS: Final = {
@@ -289,6 +290,12 @@ def style_of(question: str) -> Style:
 
 def _reference(question: str, reference: str) -> MathObject | None:
     """Return the object that a reference is as a whole, or None for a plain text, an amount or a name."""
+    # Many answers are compared with the same reference.
+    short = len(question) + len(reference) <= _MAX_CACHED_CHARACTERS
+    return _cached_reference(question, reference) if short else _read_reference(question, reference)
+
+
+def _read_reference(question: str, reference: str) -> MathObject | None:
     text = LEAD.sub("", reference.strip())
     written = notation(text) or ""
     unit = unit_of(written)
@@ -305,6 +312,9 @@ def _reference(question: str, reference: str) -> MathObject | None:
         is_math = found.opener == "{" or (found.opener != "," and _FORMULA_ASKED.search(question) is not None)
         return found if is_math else None
     return found
+
+
+_cached_reference = lru_cache(maxsize=2_048)(_read_reference)
 
 
 def _is_other(text: str, question: str) -> bool:
