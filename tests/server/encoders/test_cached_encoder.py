@@ -107,7 +107,8 @@ class Bench:
         model: Any = SimpleNamespace(name="m", token_layers=(1, 2))
         tokenizer: Any = SimpleNamespace(encode=self._tokenize)
         encoder = Encoder(model, tokenizer, self.spaces, self.queue, ModelTelemetry(telemetry, "m"))
-        blobs = BlobCache(SegmentedLru(1 << 20), second, StorageTelemetry(self.registry), max_pending_writes=9)
+        self.lru = SegmentedLru(1 << 20)
+        blobs = BlobCache(self.lru, second, StorageTelemetry(self.registry), max_pending_writes=9)
         self.pending = PendingTexts()
         self.cache = CachedEncoder(encoder, blobs, self.pending, telemetry)
 
@@ -262,3 +263,29 @@ def test_slices_hold_every_text_once_and_are_bounded(lengths: list[int]) -> None
     for start, stop in parts:
         assert stop - start <= 5
         assert stop - start == 1 or sum(lengths[start:stop]) <= 20
+
+
+async def test_computed_texts_reach_the_second_level_once_with_their_tier() -> None:
+    stored = Stored()
+    bench = Bench(stored)
+    calls = [bench.fetch("a", "b", tier=Tier.PREDICTION), bench.fetch("w", tier=Tier.WINDOW)]
+    for text in await bench.submitted(3):
+        text.done({SENTENCE: BLOB})
+    for call in calls:
+        await call
+    await bench.cache.close()
+    keys = [bench.spaces.sentence.stored(name) for name in bench.spaces.sentence.hashes(["a", "b"])]
+    assert stored.values == dict.fromkeys(keys, BLOB)
+    (kept,) = (await bench.fetch("a")).results
+    assert isinstance(kept, bytes)
+    assert kept[-1] == Tier.PREDICTION
+
+
+async def test_a_sentence_vector_that_is_already_in_memory_stays_the_one_that_counts() -> None:
+    bench = Bench()
+    other = encode_blobs(np.full((1, DIMS), 2, np.float16), np.zeros(1, np.bool_))[0]
+    call = bench.fetch("a")
+    (text,) = await bench.submitted(1)
+    bench.lru.put(bench.spaces.sentence.hashes(["a"])[0], BLOB, pinned=False)
+    text.done({SENTENCE: other})
+    assert (await call).results == [BLOB]

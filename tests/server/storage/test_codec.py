@@ -97,6 +97,11 @@ def test_torn_or_padded_values_are_misses(rows: NDArray[np.float32], size: int) 
     assert codec.unpack(b"key", torn, _DIMS) is None
 
 
+def test_the_stored_form_stays_as_it_was() -> None:
+    packed = codec.pack(b"gradewire:1:a:s:0123456789abcdef", bytes(range(8)) + b"\x01\x02", 4, 7)
+    assert packed.hex() == "677701010400070000007b5566ae15a48e210001020304050607"
+
+
 @given(_ROWS, st.binary(max_size=20), st.binary(max_size=20))
 def test_another_keys_value_is_a_miss(rows: NDArray[np.float32], mine: bytes, theirs: bytes) -> None:
     value = codec.pack(theirs, blobs_of(unit(rows)[:1])[0], _DIMS, 0)
