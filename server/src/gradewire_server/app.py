@@ -14,7 +14,7 @@ from gradewire_server.backends import Backends, opened_handlers
 from gradewire_server.domain.items import Failure
 from gradewire_server.memory import collect_and_keep, collect_when_idle, guarded, return_large_blocks
 from gradewire_server.process import Stop, unless
-from gradewire_server.processes.child import Child, run_to_exit
+from gradewire_server.processes.child import Child, Position, run_to_exit
 from gradewire_server.processes.http_gateway import GatewaySupervisor, endpoint, running_gateway
 from gradewire_server.requests.admission import Admission
 from gradewire_server.requests.handlers import Handlers, without_synonyms
@@ -28,6 +28,7 @@ from gradewire_server.rpc.sockets import raise_descriptor_limit, stop_listening
 from gradewire_server.rpc.telemetry import RpcTelemetry, Snapshots
 from gradewire_server.settings.server import Settings, unknown_variables
 from gradewire_server.shutdown import wind_down
+from gradewire_server.storage.shared_table import SharedTable
 from gradewire_server.tenants.shared_levels import SharedLevels
 from gradewire_server.tenants.tokens import Authentication, TokensFile
 from gradewire_server.tracing import open_call_tracer
@@ -125,7 +126,7 @@ async def serve(  # noqa: C901, PLR0912, PLR0915 - only this function puts a ser
         loading = None
         if position is not None:
             # Load before listening. Until then, the system sends connections to other processes.
-            loading = asyncio.create_task(_load(stack, settings, registry, telemetry))
+            loading = asyncio.create_task(_load(stack, settings, registry, telemetry, position))
             if not await before_stop(loading, stop):
                 return
             lifecycle.loaded(loading.result()[0])
@@ -252,15 +253,31 @@ def _cannot_reload() -> None:
 
 
 async def _load(
-    stack: AsyncExitStack, settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
+    stack: AsyncExitStack,
+    settings: Settings,
+    registry: CollectorRegistry,
+    telemetry: RpcTelemetry,
+    position: Position | None = None,
 ) -> tuple[Handlers, Backends]:
     """Open the handlers on `stack` and load the default model. If loading fails, metrics without a model still work."""
-    handlers, backends = await stack.enter_async_context(opened_handlers(settings, registry, telemetry))
+    table = None if position is None else _shared_table(position)
+    handlers, backends = await stack.enter_async_context(opened_handlers(settings, registry, telemetry, table))
     loaded = await backends.load("")
     if isinstance(loaded, Failure):
         _log.warning("The default model is not loaded, so only metrics without a model work: %s", loaded.message)
     collect_and_keep()
     return handlers, backends
+
+
+def _shared_table(position: Position) -> SharedTable | None:
+    """Return the memory that this process shares with others, or None if the processes share no memory."""
+    if position.shared is None:
+        return None
+    try:
+        return SharedTable(position.shared, position.index)
+    except (OSError, ValueError) as error:
+        _log.warning("This process shares no memory with the other processes: %s", error)
+        return None
 
 
 async def _read_tokens(settings: Settings, levels: SharedLevels | None) -> TokensFile | None:

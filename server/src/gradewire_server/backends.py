@@ -33,6 +33,8 @@ from gradewire_server.storage.lmdb_environment import StoreDirectory
 from gradewire_server.storage.lmdb_prepared import DiskPrepared
 from gradewire_server.storage.lmdb_vectors import DiskVectors
 from gradewire_server.storage.reference_sets import MemoryPreparedStore, PreparedStore, StoredReferenceSets
+from gradewire_server.storage.shared_cache import SharedLru, expose_table
+from gradewire_server.storage.shared_table import SharedTable
 
 _log = logging.getLogger(__name__)
 _REMEMBERED = "gradewire_remembered_results"
@@ -119,20 +121,26 @@ class Backends:
         ports: The interfaces that scoring and requests use.
     """
 
-    def __init__(self, config: EngineConfig, stores: Stores, telemetry: StorageTelemetry) -> None:
+    def __init__(
+        self, config: EngineConfig, stores: Stores, telemetry: StorageTelemetry, table: SharedTable | None = None
+    ) -> None:
         self._config = config
         self._stores = stores
         self._closed = False
-        lru = SegmentedLru(config.cache.memory_max_bytes)
+        most = config.cache.memory_max_bytes
+        lru = SegmentedLru(most) if table is None else SharedLru(most, table)
         telemetry.expose(lru)
+        if table is not None:
+            expose_table(table, telemetry)
         max_pending_writes = config.cache.max_pending_writes
-        self._blobs = BlobCache(lru, stores.vectors, telemetry, max_pending_writes=max_pending_writes)
+        self._blobs = BlobCache(lru, stores.vectors, telemetry, max_pending_writes=max_pending_writes, claims=table)
         verdicts = VerdictCache(
             lru,
             stores.vectors,
             telemetry,
             namespace=config.cache.namespace,
             max_pending_writes=max_pending_writes,
+            claims=table,
         )
         self._encoders = open_encoders(config, self._blobs, telemetry.registry)
         self._judges = open_judges(config.judge, telemetry.registry, verdicts)
@@ -149,8 +157,8 @@ class Backends:
         )
 
     @classmethod
-    async def open(cls, config: EngineConfig, registry: CollectorRegistry) -> Self:
-        """Open stores and preload models.
+    async def open(cls, config: EngineConfig, registry: CollectorRegistry, table: SharedTable | None = None) -> Self:
+        """Open stores and preload models. `table` is the memory that processes share.
 
         If a store cannot be opened, a warning is logged. If a model cannot be loaded, `health` reports this.
 
@@ -159,7 +167,7 @@ class Backends:
             ImportError: A library that runs encoders or judges is not installed.
         """
         telemetry = StorageTelemetry(registry)
-        backends = cls(config, await open_stores(config.cache, telemetry), telemetry)
+        backends = cls(config, await open_stores(config.cache, telemetry), telemetry, table)
         await backends.preload()
         return backends
 
@@ -237,16 +245,19 @@ async def open_handlers(settings: Settings, registry: CollectorRegistry | None =
 
 @asynccontextmanager
 async def opened_handlers(
-    settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
+    settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry, table: SharedTable | None = None
 ) -> AsyncIterator[tuple[Handlers, Backends]]:
-    """Open handlers and their backends; raise the same errors as `open_handlers`. `telemetry` counts their work."""
+    """Open handlers and their backends; raise the same errors as `open_handlers`. `telemetry` counts their work.
+
+    `table` is the memory that this process shares with others.
+    """
     directory = settings.judge_prompt_directory
     prompts = await asyncio.to_thread(open_prompts, directory)
-    backends = await Backends.open(settings.engine, registry)
+    backends = await Backends.open(settings.engine, registry, table)
     try:
         admission = Admission(settings.capacity)
         telemetry.expose_admission(admission)
-        results = RememberedResults(settings.engine.cache.remembered_results_max_bytes)
+        results = RememberedResults(settings.engine.cache.remembered_results_max_bytes, table)
         expose_results(results, registry)
         context = RequestContext(
             Scorer(backends.ports, results=results),

@@ -81,9 +81,14 @@ async def unless(stopped: asyncio.Event, work: Coroutine[Any, Any, R], timeout_s
 
 
 async def start_module(
-    module: str, descriptor: int, *, stdout: int | None = None, stderr: int | None = None, settings: bool = False
+    module: str,
+    descriptor: int,
+    *others: int,
+    stdout: int | None = None,
+    stderr: int | None = None,
+    settings: bool = False,
 ) -> asyncio.subprocess.Process:
-    """Start `python -m MODULE DESCRIPTOR` with that file descriptor open; raise OSError if this fails.
+    """Start `python -m MODULE DESCRIPTOR` with that file descriptor and `others` open; raise OSError if this fails.
 
     The process gets its own session, so that Ctrl-C in the terminal signals only the supervisor. The process gets
     the GRADEWIRE_ variables only if `settings` is True. A process that only computes needs no tokens or addresses.
@@ -97,7 +102,7 @@ async def start_module(
         stdin=asyncio.subprocess.PIPE,
         stdout=stdout,
         stderr=stderr,
-        pass_fds=(descriptor,),
+        pass_fds=(descriptor, *others),
         env={
             name: value for name, value in os.environ.items() if settings or not name.upper().startswith("GRADEWIRE_")
         },

@@ -24,6 +24,8 @@ from gradewire_server.encoders.prometheus import EncoderTelemetry, ModelTelemetr
 from gradewire_server.encoders.tokenizer import Tokenized
 from gradewire_server.storage.cache import SegmentedLru, StorageTelemetry, Write
 from gradewire_server.storage.codec import SENTENCE, Blobs, EntryKind, ModelSpaces, encode_blobs, encode_tokens
+from gradewire_server.storage.shared_cache import SharedLru
+from gradewire_server.storage.shared_table import SharedTable
 
 DIMS = 4
 BLOB = encode_blobs(np.ones((1, DIMS), np.float16), np.zeros(1, np.bool_))[0]
@@ -99,7 +101,7 @@ class Stored:
 class Bench:
     """A cache over an encoder whose runs are done by hand."""
 
-    def __init__(self, second: Stored | None = None) -> None:
+    def __init__(self, second: Stored | None = None, table: SharedTable | None = None) -> None:
         self.registry = CollectorRegistry()
         self.queue = ByHand()
         telemetry = EncoderTelemetry(self.registry)
@@ -107,8 +109,8 @@ class Bench:
         model: Any = SimpleNamespace(name="m", token_layers=(1, 2))
         tokenizer: Any = SimpleNamespace(encode=self._tokenize)
         encoder = Encoder(model, tokenizer, self.spaces, self.queue, ModelTelemetry(telemetry, "m"))
-        self.lru = SegmentedLru(1 << 20)
-        blobs = BlobCache(self.lru, second, StorageTelemetry(self.registry), max_pending_writes=9)
+        self.lru = SegmentedLru(1 << 20) if table is None else SharedLru(1 << 20, table)
+        blobs = BlobCache(self.lru, second, StorageTelemetry(self.registry), max_pending_writes=9, claims=table)
         self.pending = PendingTexts()
         self.cache = CachedEncoder(encoder, blobs, self.pending, telemetry)
 

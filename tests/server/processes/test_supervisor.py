@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,10 +13,12 @@ from tests.support.fakes.server_processes import FakeServerProcess, until
 
 from gradewire_proto.wire_rules import Backoff
 from gradewire_server.process import Stop
+from gradewire_server.processes import supervisor
 from gradewire_server.processes.server_process import Worker
 from gradewire_server.processes.supervisor import StartError, reserved_port, restart_all, restart_whenever, supervise
 from gradewire_server.rpc.sockets import BindError
 from gradewire_server.settings.server import Settings
+from gradewire_server.settings.shares import shared_bytes
 
 
 def test_it_is_shared_with_those_that_share_and_kept_from_others() -> None:
@@ -234,6 +236,20 @@ async def test_a_restart_is_heard_while_processes_load(settings: Settings, monke
         await until(lambda: server.ports)
         assert len(server.processes) == 4
     supervising.result()
+
+
+async def test_processes_serve_without_shared_memory_if_the_system_refuses_it(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(max_bytes: int, writers: int) -> int:
+        assert (max_bytes, writers) == (shared_bytes(settings.given, 2), 2)
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(supervisor, "create_table", refuse)
+    async with AsyncExitStack() as stack:
+        assert supervisor._shared_memory(stack, settings, 2) is None
+    assert "The processes share no memory" in caplog.text
+    assert "Cannot allocate memory" in caplog.text
 
 
 async def test_a_request_to_stop_ends_a_start(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,9 @@ from gradewire_proto.tracing.factory import prometheus_counts
 from gradewire_server.backends import open_handlers
 from gradewire_server.processes.supervisor_state import SupervisorTelemetry
 from gradewire_server.settings.server import Settings
+from gradewire_server.storage.cache import StorageTelemetry
+from gradewire_server.storage.shared_cache import expose_table
+from gradewire_server.storage.shared_table import MIN_BYTES, SharedTable
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "operate" / "observe.md"
 
@@ -30,6 +33,13 @@ def traced() -> CollectorRegistry:
     registry = CollectorRegistry()
     for prefix in ("gradewire", "gradewire_gateway"):
         prometheus_counts(registry, prefix)
+    return registry
+
+
+def shared() -> CollectorRegistry:
+    """What a server process registers that shares memory with others, beside what it registers alone."""
+    registry = CollectorRegistry()
+    expose_table(SharedTable.create(MIN_BYTES), StorageTelemetry(registry))
     return registry
 
 
@@ -56,7 +66,7 @@ async def test_documentation_and_registry_name_the_same(tmp_path: Path, minilm: 
     supervisor = CollectorRegistry()
     SupervisorTelemetry(supervisor, lambda: 0)
     server = await exported(tmp_path, minilm) | families(supervisor)
-    assert documented == server | families(gateway) | families(traced())
+    assert documented == server | families(gateway) | families(traced()) | families(shared())
 
 
 async def test_names_carry_base_units(tmp_path: Path, minilm: Path) -> None:

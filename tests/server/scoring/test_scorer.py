@@ -27,6 +27,7 @@ from gradewire_server.metrics.registry import REGISTRY
 from gradewire_server.scoring import MetricRequest, Scorer, program_runner
 from gradewire_server.scoring.calls import Cost
 from gradewire_server.scoring.scorer import ENTRY_BYTES, RememberedResults
+from gradewire_server.storage.shared_table import SharedTable
 
 Make = Callable[..., MetricRequest]
 ITEM = Item("1", "what?", ("a kitten", "two cats"), "I see a small cat", group="g")
@@ -87,6 +88,44 @@ async def test_known_and_new_items_and_failed_metrics_keep_their_places(engine: 
             assert each.result.score == pytest.approx(fresh[pair].result.score, abs=2e-5)
     told: set[tuple[int, int]] = scorer.recall(items, requests, emit=lambda *_: None)
     assert told == {(item, metric) for item in range(6) for metric in (0, 2)}, "a failed metric is left to score"
+
+
+async def test_what_one_process_scored_another_does_not_score_again(request_for: Make) -> None:
+    table = SharedTable.create(MIB)
+    engines = [HashEngine(), HashEngine()]
+    results = [RememberedResults(MIB, table) for _ in engines]
+    one, two = (Scorer(engine.ports, results=remembered) for engine, remembered in zip(engines, results, strict=True))
+    first = await score(one, [ITEM], [request_for("smile"), request_for("sbert")])
+    # Another process has other objects for equal requests, and asks for its metrics in another order.
+    smile = request_for("smile")
+    again = await score(two, [ITEM], [request_for("exact_match"), request_for("sbert"), smile])
+    assert not engines[1].calls
+    assert [again[0, metric].result for metric in (2, 1)] == [first[0, metric].result for metric in (0, 1)]
+    assert again[0, 2].cache_hits == CacheHits(memory=first[0, 0].cache_hits.total)
+    assert results[1].found == 2
+    found = table.found
+    await score(two, [ITEM], [smile])
+    assert table.found == found, "the second time, its own memory has it"
+    for other in (request_for("smile", preset="paper"), request_for("smile", model="other")):
+        await score(two, [ITEM], [other])
+    await score(two.within(engines[1].ports, "tenant"), [ITEM], [request_for("smile")])
+    await score(two, [replace(ITEM, images=(Image(data=b"x"),))], [request_for("smile")])
+    await score(two, [replace(ITEM, prediction="cat " * 2000)], [request_for("smile")])
+    assert table.found == found
+
+
+async def test_failures_and_results_of_items_that_are_not_remembered_are_not_shared(request_for: Make) -> None:
+    table = SharedTable.create(MIB)
+    scorer = Scorer(HashEngine().ports, results=RememberedResults(MIB, table))
+    items = [
+        replace(ITEM, prediction=" "),
+        replace(ITEM, images=(Image(data=b"x"),)),
+        replace(ITEM, prediction="cat " * 2000),
+    ]
+    await score(scorer, items, [request_for("smile")])
+    none = Scorer(HashEngine().ports, results=RememberedResults(0, table))
+    await score(none, [ITEM], [request_for("smile")])
+    assert not table.used_bytes
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.setting import SettingsError
-from gradewire_server.settings.shares import process_count
+from gradewire_server.settings.shares import process_count, shared_bytes
 
 _GIB = 1 << 30
 
@@ -46,12 +46,13 @@ def test_a_share_is_its_part_of_what_is_set_for_all(tmp_path: Path) -> None:
     }
     share = Settings.load_share(2, **values)
     assert share.given["gpu_memory_limit"] == _GIB
-    assert share.memory.limit_bytes == 2 * _GIB - (32 << 20) - (320 << 20)  # half of the supervisor's and the gateway's
+    # Half of the supervisor's, the gateway's, and what both processes share.
+    assert share.memory.limit_bytes == 2 * _GIB - (32 << 20) - (320 << 20) - (128 << 20)
     assert share.engine.compute.worker_count == 2
     assert share.engine.cache.remembered_results_max_bytes == 16 << 20
     assert share.capacity.max_connections == 51
     assert (share.capacity.max_items, share.capacity.max_streams) == (16384 // 2, 1024 // 2)
-    assert share.capacity.max_bytes == share.capacity.max_stream_bytes == 136 << 20
+    assert share.capacity.max_bytes == share.capacity.max_stream_bytes == 120 << 20
     assert share.http_api.port is None
     assert share.listen.http_port is None
 
@@ -62,4 +63,22 @@ def test_what_the_judge_gets_is_set_once_for_all_processes(tmp_path: Path) -> No
     judge = share.engine.judge
     assert judge.embedded is not None
     assert judge.embedded.threads == 3
-    assert share.memory.limit_bytes == 2 * _GIB - (80 << 20)
+    assert share.memory.limit_bytes == 2 * _GIB - (80 << 20) - (128 << 20)
+
+
+@pytest.mark.parametrize(
+    ("limit", "count", "expected"),
+    [(4 * _GIB, 1, 0), (4 * _GIB, 2, 256 << 20), (2 * _GIB, 2, 96 << 20), (_GIB, 2, 16 << 20)],
+)
+def test_shared_memory_is_a_share_of_what_the_processes_leave(
+    tmp_path: Path, limit: int, count: int, expected: int
+) -> None:
+    assert shared_bytes(_given(tmp_path, memory_limit=limit).given, count) == expected
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_shared_memory_that_is_set_is_a_part_of_the_limit(tmp_path: Path, count: int) -> None:
+    values = {"disk_directory": tmp_path, "judge_backend": "none", "memory_limit": 8 * _GIB, "shared_max_bytes": "1GiB"}
+    share = Settings.load_share(count, **values)
+    assert shared_bytes(Settings.load(**values).given, count) == _GIB
+    assert count * share.memory.limit_bytes <= 7 * _GIB - (64 << 20)

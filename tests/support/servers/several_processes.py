@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import grpc
@@ -78,3 +78,12 @@ def wait_until(holds: Callable[[], bool], timeout_s: float = 90.0) -> None:
     while not holds():
         assert time.monotonic() < give_up_s
         time.sleep(0.05)
+
+
+def shared_memory(supervisor: int) -> Path:
+    """A path through which a test can damage the memory that a supervisor's processes share. The memory has no name."""
+    for descriptor in Path(f"/proc/{supervisor}/fd").iterdir():
+        with suppress(OSError):
+            if "memfd:gradewire-shared" in str(descriptor.readlink()):
+                return descriptor
+    raise AssertionError("these processes share no memory")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,6 +199,26 @@ class ReferenceSets(Protocol):
 
     async def seal(self, reference_set: str, digest: str) -> Failure | None:
         """Seal the set's corpus with `digest`, or return INVALID_INPUT if the set has a different seal."""
+
+
+class SharedValue(NamedTuple):
+    """A value that server processes share. `pinned` is True if each process should keep it longer than others."""
+
+    value: bytes
+    pinned: bool
+
+
+class SharedValues(Protocol):
+    """Values in memory that the server processes of one machine share. Names have 16 random bytes, such as a hash.
+
+    A value's last byte may change, so it must mean nothing that a score depends on. No call blocks or raises errors.
+    """
+
+    def get(self, name: bytes) -> SharedValue | None:
+        """Return the value of `name` as it was stored, or None."""
+
+    def put(self, name: bytes, value: bytes, *, pinned: bool) -> None:
+        """Store a value of at least one byte, until newer values need its place."""
 
 
 class Lexicon(Protocol):

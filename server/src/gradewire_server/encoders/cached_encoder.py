@@ -6,12 +6,14 @@ import math
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from copy import copy
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_proto.tracing.spans import CACHE, CACHE_HITS, CACHE_LEVEL, TEXTS, spanned
+from gradewire_server.domain.caller import Lane, current_turn
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.encoders.batcher import FinishedJobs, RunError
@@ -22,15 +24,24 @@ from gradewire_server.loop_turns import give_way
 from gradewire_server.storage import codec
 from gradewire_server.storage.cache import SecondLevel, SegmentedLru, StorageTelemetry, Write, WriteBehind
 from gradewire_server.storage.codec import SENTENCE, Blobs, EntryKind, ModelSpaces, VectorKind
+from gradewire_server.storage.shared_table import SharedTable, is_running
 
 _log = logging.getLogger(__name__)
 
-_SLICE: Final = 1024
-"""The number of texts to look up in one turn of the event loop, which then takes about 1 ms."""
+_SLICE: Final = 512
+"""The number of texts to look up in one turn of the event loop. It takes half a millisecond, or two if other processes
+computed all of them."""
 _SLICE_CHARACTERS: Final = 2_000_000
 """The number of characters to hash per turn of the event loop. Hashing them takes a few milliseconds."""
 _MAX_VIEWS: Final = 4096
 _NOTHING: Final[Blobs] = {}
+_JOINED_FOR_S: Final = 0.02
+"""Seconds to wait for a text that another process computes, for interactive work. Its own run would take this long."""
+_BULK_JOINED_FOR_S: Final = 5.0
+"""The same for bulk work, which other bulk work of the other process may delay."""
+_FIRST_LOOK_S: Final = 0.002
+_LAST_LOOK_S: Final = 0.03
+"""Seconds between looks for texts that other processes compute, at first and after some time."""
 _DEFECT: Final = Failure(Status.INTERNAL, "the engine failed on this text")
 _RUN_FAILED: Final = Failure(Status.UNAVAILABLE, "the encoder failed on this text")
 
@@ -45,13 +56,23 @@ class Entry(NamedTuple):
 
 
 class BlobCache:
-    """The memory cache and the second level. For one event loop only."""
+    """The memory cache and the second level. For one event loop only.
+
+    `claims` says which texts other processes compute, or is None in the only process.
+    """
 
     def __init__(
-        self, lru: SegmentedLru, second: SecondLevel | None, telemetry: StorageTelemetry, *, max_pending_writes: int
+        self,
+        lru: SegmentedLru,
+        second: SecondLevel | None,
+        telemetry: StorageTelemetry,
+        *,
+        max_pending_writes: int,
+        claims: SharedTable | None = None,
     ) -> None:
         self.get = lru.get
         self.second = second
+        self.claims = claims
         self._lru = lru
         self._writer = WriteBehind(second, lru, telemetry, max_pending=max_pending_writes)
 
@@ -261,6 +282,54 @@ class CachedEncoder:
         task.add_done_callback(self._tasks.discard)
 
     async def _launch(self, texts: Sequence[PendingText]) -> None:
+        claims = self._blobs.claims
+        if claims is not None:
+            elsewhere = {text for text in texts if not claims.claim(text.name)}
+            if elsewhere:
+                joined = list(elsewhere)
+                self._spawn(self._work_out(self._join(claims, joined), joined))
+                texts = [text for text in texts if text not in elsewhere]
+        if texts:
+            await self._compute(texts)
+
+    async def _join(self, claims: SharedTable, texts: Sequence[PendingText]) -> AsyncIterator[FinishedTexts]:
+        """Wait for texts that other processes compute. Compute those here that do not come in time."""
+        is_bulk = current_turn().lane is Lane.BULK
+        ends_s = time.monotonic() + (_BULK_JOINED_FOR_S if is_bulk else _JOINED_FOR_S)
+        pause_s = _FIRST_LOOK_S
+        while texts:
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LAST_LOOK_S)
+            now_s, running = time.monotonic(), cache(is_running)
+            waiting, late, unwanted = [], [], []
+            for text in texts:
+                if (blobs := self._found(text)) is not None:
+                    self._pending.complete(text, blobs, AnswerSource.JOINED)
+                elif not text.is_wanted(now_s):
+                    unwanted.append(text)
+                elif now_s < ends_s and claims.claimed_elsewhere(text.name, running):
+                    waiting.append(text)
+                else:
+                    claims.claim(text.name)
+                    late.append(text)
+            if unwanted:
+                yield FinishedJobs(unwanted)
+            if late:
+                self._spawn(self._compute(late))
+            texts = waiting
+
+    def _found(self, text: PendingText) -> Blobs | None:
+        """Return the wanted blobs of a text if memory has all of them now."""
+        found = {}
+        for kind in {kind for _, _, kind in text.subscribers}:
+            space = self.spaces.of(kind)
+            blob = self._blobs.get(text.name if kind == SENTENCE else space.hashes([text.text])[0])
+            if blob is None:
+                return None
+            found[kind] = blob
+        return found
+
+    async def _compute(self, texts: Sequence[PendingText]) -> None:
         second = self._blobs.second
         storable = [] if second is None else [text for text in texts if text.storable]
         direct = [text for text in texts if not text.storable] if storable else texts
@@ -305,6 +374,7 @@ class CachedEncoder:
             for text in texts:
                 if text in self._pending:
                     self._pending.complete(text, _DEFECT, AnswerSource.COMPUTED)
+            self._release(texts)
 
     def _complete(self, part: FinishedTexts) -> list[PendingText]:
         """Deliver finished texts and cache their vectors.
@@ -312,6 +382,18 @@ class CachedEncoder:
         Returns:
             Texts that need another run because a caller wants vectors that this run did not compute.
         """
+        try:
+            return self._settle(part)
+        finally:
+            self._release(part.jobs)
+
+    def _release(self, texts: Iterable[PendingText]) -> None:
+        """Tell other processes that this process no longer works on texts."""
+        if (claims := self._blobs.claims) is not None:
+            for text in texts:
+                claims.release(text.name)
+
+    def _settle(self, part: FinishedTexts) -> list[PendingText]:
         if part.results is not None:
             return self._complete_run(part.jobs, part.results)
         if part.error is not None:

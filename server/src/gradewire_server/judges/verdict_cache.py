@@ -5,6 +5,7 @@ import json
 import math
 import re
 import struct
+import time
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.judges.prompt_texts import Same
 from gradewire_server.storage.cache import SecondLevel, SegmentedLru, StorageTelemetry, Write, WriteBehind
 from gradewire_server.storage.codec import EntryKind, KeySpace
+from gradewire_server.storage.shared_table import SharedTable, is_running
 
 _CHOICE = struct.Struct("<cIIdH")  # kind, prompt tokens, generated tokens, mass or NaN, option count; then float64s
 _TEXT = struct.Struct("<cII")  # kind, prompt tokens, generated tokens; then the text in UTF-8
@@ -109,6 +111,8 @@ def _known(tokens: int) -> int | None:
 
 _NO_DIMS = 0  # a verdict is not a vector
 _MAX_SPACES = 4096
+_JOINED_FOR_S = 60.0
+_LOOK_EVERY_S = 0.02
 _OFF_LOOP_CHARACTERS = 64_000
 """Prompts longer than this are hashed on a thread. Hashing a shorter prompt takes less time than a thread switch."""
 
@@ -132,9 +136,10 @@ class VerdictCache:
         lru: Memory, shared with vectors. Verdicts go directly to the protected segment, because they are expensive.
         second: The second level (or None), which the caller closes.
         namespace: The namespace for needs without a namespace; see `CacheConfig.namespace`.
+        claims: The memory in which processes say what they ask a judge, or None in the only process.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - where verdicts lie, and three options by name
         self,
         lru: SegmentedLru,
         second: SecondLevel | None,
@@ -142,7 +147,9 @@ class VerdictCache:
         *,
         namespace: str,
         max_pending_writes: int,
+        claims: SharedTable | None = None,
     ) -> None:
+        self._claims = claims
         self._lru = lru
         self._second = second
         self._namespace = namespace
@@ -171,11 +178,29 @@ class VerdictCache:
         self._lru.put(key.name, blob, pinned=True)
         return answer, self._second.source
 
+    async def join(self, key: VerdictKey, need: JudgeNeed, deadline_s: float | None) -> JudgeAnswer | None:
+        """Claim a need, or wait while another process asks a judge. Return that process's answer, or None to ask."""
+        if self._claims is None or self._claims.claim(key.name):
+            return None
+        ends_s = min(time.monotonic() + _JOINED_FOR_S, math.inf if deadline_s is None else deadline_s)
+        answer = None
+        while answer is None and time.monotonic() < ends_s and self._claims.claimed_elsewhere(key.name, is_running):
+            await asyncio.sleep(_LOOK_EVERY_S)
+            answer = self.find(key, need)
+        if answer is None:
+            self._claims.claim(key.name)
+        return answer
+
+    def release(self, key: VerdictKey) -> None:
+        """Give up this process's claim, after the answer was kept or there was none."""
+        if self._claims is not None:
+            self._claims.release(key.name)
+
     def keep(self, key: VerdictKey, answer: JudgeAnswer) -> None:
         """Keep an answer in memory, and write it to the second level in the background."""
         blob = encode_answer(answer)
-        self._lru.put(key.name, blob, pinned=True)
         # Truncation depends on settings, which may change while a store exists.
+        self._lru.put(key.name, blob, pinned=True, shared=not answer.truncated)
         if not answer.truncated:
             self._writer.add(key.name, Write(key.stored, blob, Tier.PREDICTION, _NO_DIMS, EntryKind.VERDICT))
 

@@ -304,10 +304,16 @@ class CachedJudge(JudgeWrapper):
         cache_s = time.perf_counter() - started_s
         if stored is not None:
             return JudgeReply(stored[0], stored[1], Timing(cache_s=cache_s))
-        reply = await self._judge.answer(need, deadline_s=deadline_s)
-        # If the server lost a feature during the call, the answer does not match the key.
-        if not isinstance(reply.answer, Failure) and self.status.precision == precision:
-            self._verdicts.keep(key, reply.answer)
+        joined = await self._verdicts.join(key, need, deadline_s)
+        if joined is not None:
+            return JudgeReply(joined, AnswerSource.JOINED, Timing(cache_s=time.perf_counter() - started_s))
+        try:
+            reply = await self._judge.answer(need, deadline_s=deadline_s)
+            # If the server lost a feature during the call, the answer does not match the key.
+            if not isinstance(reply.answer, Failure) and self.status.precision == precision:
+                self._verdicts.keep(key, reply.answer)
+        finally:
+            self._verdicts.release(key)
         reply.timing.cache_s += cache_s
         return reply
 

@@ -41,6 +41,7 @@ class Position:
         index: Index of the process, from 0 to `count` - 1.
         directory: A directory that all processes share and that only this user can enter.
         judge_host: True if a separate process runs the judges for all server processes.
+        shared: The file descriptor of the memory that all server processes share, or None without such memory.
     """
 
     index: int
@@ -48,6 +49,7 @@ class Position:
     port: int
     directory: Path
     judge_host: bool = False
+    shared: int | None = None
 
     @property
     def private(self) -> str:

@@ -62,11 +62,12 @@ class ServerProcess(SupervisedProcess):
         """
         module = "gradewire_server.judge_host" if hosts_judges else "gradewire_server.server_child"
         name = JUDGE_HOST if hosts_judges else f"process {position.index}"
+        shared = () if hosts_judges or position.shared is None else (position.shared,)
         ours, theirs = socket.socketpair()
         ours.setblocking(False)  # noqa: FBT003 - a positional parameter of socket
         with theirs:
             try:
-                child = await start_module(module, theirs.fileno(), settings=True)
+                child = await start_module(module, theirs.fileno(), *shared, settings=True)
             except OSError:
                 ours.close()
                 raise

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,8 @@ from gradewire_server.rpc.operational_http import open_http
 from gradewire_server.rpc.predecessor import after_predecessor, announced_stop, fixed_ports
 from gradewire_server.rpc.sockets import bound_socket
 from gradewire_server.settings.server import Settings
+from gradewire_server.settings.shares import shared_bytes
+from gradewire_server.storage.shared_table import create_table
 from gradewire_server.tenants.tokens import Authentication, TokensFile
 
 _log = logging.getLogger(__name__)
@@ -132,7 +135,10 @@ async def supervise(
         directory = stack.enter_context(private_directory())
         await _http_side(stack, settings, state)
         with_judges = settings.engine.judge.backend == "embedded"
-        positions = [Position(index, count, port, directory, judge_host=with_judges) for index in range(count)]
+        shared = _shared_memory(stack, settings, count)
+        positions = [
+            Position(index, count, port, directory, judge_host=with_judges, shared=shared) for index in range(count)
+        ]
         state.workers = [
             Worker(
                 position.index,
@@ -177,6 +183,17 @@ async def supervise(
             await asyncio.wait((restarting, *running))
             stopping_now.cancel()
     _log.info("stopped")
+
+
+def _shared_memory(stack: AsyncExitStack, settings: Settings, count: int) -> int | None:
+    """Return the file descriptor of the processes' shared memory, which `stack` closes, or None without such memory."""
+    try:
+        descriptor = create_table(shared_bytes(settings.given, count), count)
+    except OSError as error:
+        _log.warning("The processes share no memory, so each computes what another has computed: %s", error)
+        return None
+    stack.callback(os.close, descriptor)
+    return descriptor
 
 
 async def _all_serve(state: SupervisorState, stop: Stop) -> bool:

@@ -11,12 +11,13 @@ from gradewire_proto.tracing.spans import ITEMS, METRICS, SCORE, spanned
 from gradewire_server.domain.items import CacheHits, Failure, Item, MetricResult, ReferenceEntry, ScoredResult, Status
 from gradewire_server.domain.metric import Metric, ModelMetadata, Parameters
 from gradewire_server.domain.needs import Program
-from gradewire_server.domain.ports import Ports
+from gradewire_server.domain.ports import Ports, SharedValues
 from gradewire_server.loop_turns import LoopSlice, LoopTurns
 from gradewire_server.scoring.calls import Cost
 from gradewire_server.scoring.corpus import Corpora, RequestCorpora
 from gradewire_server.scoring.prepare import PreparedChunk, Preparer
 from gradewire_server.scoring.program_runner import ProgramRunner
+from gradewire_server.scoring.shared_results import decode_result, encode_result, recipe_digest, result_name
 from gradewire_server.scoring.synthetic import WritingSettings
 
 _MAX_CHARACTERS: Final = 4_096
@@ -62,16 +63,28 @@ class _Entry(NamedTuple):
     size_bytes: int
 
 
+class _Recipe(NamedTuple):
+    """A request's number in this process, and its digest if processes share results."""
+
+    number: int
+    digest: bytes
+
+
 class RememberedResults:
     """A least-recently-used cache of results, for one event loop.
 
     `found` counts the results found since the start, and `texts` counts the texts in these results.
+
+    Args:
+        max_bytes: Maximum size of the results in this process's memory. 0 means that no results are remembered.
+        table: The memory in which processes share results, or None.
     """
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, table: SharedValues | None = None) -> None:
         self._max_bytes = max_bytes
+        self.table = table
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
-        self._numbers: OrderedDict[int, tuple[MetricRequest, int]] = OrderedDict()
+        self._recipes: OrderedDict[int, tuple[MetricRequest, _Recipe]] = OrderedDict()
         self._last_number = 0
         self.used_bytes = 0
         self.found = 0
@@ -85,16 +98,20 @@ class RememberedResults:
             return None
         if parameters.corpus is not Corpus.NONE or parameters.reads_prepared:
             return None
-        return ResultsOfMetric(self, namespace, self._number_of(request))
+        return ResultsOfMetric(self, namespace, *self._recipe_of(request))
 
     def get(self, key: _Key) -> _Entry | None:
         """Return an entry, or None if the key is unknown."""
         entry = self._entries.get(key)
         if entry is not None:
             self._entries.move_to_end(key)
-            self.found += 1
-            self.texts += entry.texts
+            self.used(entry)
         return entry
+
+    def used(self, entry: _Entry) -> None:
+        """Count a found entry."""
+        self.found += 1
+        self.texts += entry.texts
 
     def put(self, key: _Key, entry: _Entry) -> None:
         """Store an entry. If the cache is full, drop the least recently used entries."""
@@ -105,17 +122,20 @@ class RememberedResults:
             _, oldest = self._entries.popitem(last=False)
             self.used_bytes -= oldest.size_bytes
 
-    def _number_of(self, request: MetricRequest) -> int:
+    def _recipe_of(self, request: MetricRequest) -> _Recipe:
         # The planner returns the same object for equal requests.
-        known = self._numbers.get(id(request))
+        known = self._recipes.get(id(request))
         if known is not None:
-            self._numbers.move_to_end(id(request))
+            self._recipes.move_to_end(id(request))
             return known[1]
         self._last_number += 1
-        self._numbers[id(request)] = request, self._last_number  # keep the object, so that `id` remains unique
-        if len(self._numbers) > _MAX_REQUESTS:
-            self._numbers.popitem(last=False)
-        return self._last_number
+        info = request.metric.info
+        shared = () if self.table is None else (info.name, info.version, request.parameters, request.metadata)
+        recipe = _Recipe(self._last_number, recipe_digest(*shared) if shared else b"")
+        self._recipes[id(request)] = request, recipe  # keep the object, so that `id` remains unique
+        if len(self._recipes) > _MAX_REQUESTS:
+            self._recipes.popitem(last=False)
+        return recipe
 
 
 class ResultsOfMetric(NamedTuple):
@@ -124,21 +144,39 @@ class ResultsOfMetric(NamedTuple):
     results: RememberedResults
     namespace: str
     number: int
+    digest: bytes
 
     def find(self, item: Item) -> ScoredResult | None:
         """Return the remembered result for the item's texts, or None if there is no such result."""
-        entry = self.results.get(self._key(item))
+        key = self._key(item)
+        entry = self.results.get(key) or self._find_shared(key, item)
         return None if entry is None else ScoredResult(entry.result, CacheHits(memory=entry.texts))
 
     def keep(self, item: Item, result: MetricResult, cost: Cost) -> None:
         """Remember a result, unless the result is a failure or the item is long or has images."""
-        if result.status is not Status.OK or item.images:
+        if result.status is not Status.OK or not _is_rememberable(item):
             return
-        if item.characters + sum(map(len, item.captions)) > _MAX_CHARACTERS:
-            return
-        key = self._key(item)
+        self._put(self._key(item), result, cost.cache_hits.total)
+        if (table := self.results.table) is not None:
+            value = encode_result(result, cost.cache_hits.total)
+            table.put(result_name(self.digest, self.namespace, item), value, pinned=False)
+
+    def _find_shared(self, key: _Key, item: Item) -> _Entry | None:
+        table = self.results.table
+        if table is None or not _is_rememberable(item):
+            return None
+        found = table.get(result_name(self.digest, self.namespace, item))
+        if found is None:
+            return None
+        entry = self._put(key, *decode_result(found.value))
+        self.results.used(entry)
+        return entry
+
+    def _put(self, key: _Key, result: MetricResult, texts: int) -> _Entry:
         size_bytes = ENTRY_BYTES + sum(map(_text_bytes, _texts_of(key))) + _parts_bytes(result)
-        self.results.put(key, _Entry(result, cost.cache_hits.total, size_bytes))
+        entry = _Entry(result, texts, size_bytes)
+        self.results.put(key, entry)
+        return entry
 
     def _key(self, item: Item) -> _Key:
         return (
@@ -152,6 +190,11 @@ class ResultsOfMetric(NamedTuple):
             item.choices,
             item.answerable,
         )
+
+
+def _is_rememberable(item: Item) -> bool:
+    """Return True unless the item is long or has images."""
+    return not item.images and item.characters + sum(map(len, item.captions)) <= _MAX_CHARACTERS
 
 
 def _texts_of(key: _Key) -> tuple[str, ...]:

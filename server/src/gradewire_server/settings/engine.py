@@ -125,6 +125,11 @@ class CacheConfig:
     """Limit the memory for results that the server reuses for repeated items. 0 means that it reuses none.
 
     Set 0 to measure the cost of scoring. Results that need a judge or a corpus are not kept."""
+    shared_max_bytes: Annotated[BytesOrAuto, Setting("shared_max_bytes")] = 0
+    """Limit the memory that several server processes share for vectors, verdicts and results. 0 means a share of
+    memory_limit, at most 256 MiB.
+
+    Raise it if your callers repeat more texts than fit. A single process shares nothing."""
     prediction_ttl_s: Annotated[Count, Setting("prediction_ttl_s")] = 7 * 24 * 3600
     """Keep prediction vectors on disk or in Redis for this many seconds.
 

@@ -67,6 +67,20 @@ def gateway_bytes(limit: int) -> int:
     return min(_MAX_GATEWAY_BYTES, int(limit * _GATEWAY_SHARE))
 
 
+def shared_bytes(given: Mapping[str, Any], count: int) -> int:
+    """Return the size of the memory that `count` processes share; 0 for one process."""
+    if count == 1:
+        return 0
+    limit = given["memory_limit"] or usable_memory()
+    return int(given["shared_max_bytes"] or _share_bytes(limit - _beside(given, limit) - (count - 1) * _PROCESS_BYTES))
+
+
+def _beside(given: Mapping[str, Any], limit: int) -> int:
+    """Return the memory of the processes beside the server processes."""
+    beside = _SUPERVISOR_BYTES + (_JUDGE_HOST_BYTES if given["judge_backend"] == "embedded" else 0)
+    return beside if given["http_api_port"] is None else beside + gateway_bytes(limit)
+
+
 def with_shares(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings with memory_limit and memory_max_bytes resolved if they are 0."""
     limit = given["memory_limit"] or usable_memory()
@@ -116,9 +130,6 @@ def _single_process_reason(given: Mapping[str, Any]) -> str:
 def share_of(given: Mapping[str, Any], count: int) -> dict[str, Any]:
     """Return the settings of one of `count` processes, with its share of the limits and of the cores."""
     limit = given["memory_limit"] or usable_memory()
-    beside = _SUPERVISOR_BYTES + (_JUDGE_HOST_BYTES if given["judge_backend"] == "embedded" else 0)
-    if given["http_api_port"] is not None:
-        beside += gateway_bytes(limit)
     cores = usable_cores()
     counts = {
         "max_connections": given["max_connections"],
@@ -126,7 +137,7 @@ def share_of(given: Mapping[str, Any], count: int) -> dict[str, Any]:
         "lone_run_threads": given["lone_run_threads"] or cores,
     }
     divided = {
-        "memory_limit": (limit - beside) // count,
+        "memory_limit": (limit - _beside(given, limit) - shared_bytes(given, count)) // count,
         **{name: max(_LEAST_SHARE_BYTES, given[name] // count) for name in _DIVIDED_BYTES if given[name]},
         **{name: math.ceil(whole / count) for name, whole in counts.items()},
         "http_port": None,

@@ -102,12 +102,13 @@ class SegmentedLru:
             if key in segment:
                 segment[key] = value
 
-    def put(self, key: bytes, value: bytes, *, pinned: bool) -> None:
+    def put(self, key: bytes, value: bytes, *, pinned: bool, shared: bool = True) -> None:
         """Store `value`, and replace any earlier value. Ignore a value larger than the whole cache.
 
         A pinned value goes directly to the protected segment. Any other value starts in the probation segment, unless
-        its key is already protected.
+        its key is already protected. If `shared` is False, other processes must not use the value.
         """
+        del shared  # this cache shares nothing
         size = _size(key, value)
         if size > self._max_bytes:
             self.discard(key)
@@ -189,8 +190,8 @@ class StorageTelemetry:
 
     def expose(self, memory: SegmentedLru) -> None:
         """Expose the in-process cache's size and evictions, which are read at each scrape."""
-        self._gauge("memory_bytes", "Bytes in the in-process cache.", lambda: memory.used_bytes)
-        self._gauge("memory_entries", "Entries in the in-process cache.", lambda: len(memory))
+        self.gauge("memory_bytes", "Bytes in the in-process cache.", lambda: memory.used_bytes)
+        self.gauge("memory_entries", "Entries in the in-process cache.", lambda: len(memory))
         self.registry.register(
             ReadCounter(f"{_PREFIX}_memory_evictions", "Entries evicted from memory.", lambda: memory.evicted_entries)
         )
@@ -212,7 +213,8 @@ class StorageTelemetry:
         for each in BreakerState:
             self._breaker.labels(each).set(each is state)
 
-    def _gauge(self, name: str, what: str, read: Callable[[], float]) -> None:
+    def gauge(self, name: str, what: str, read: Callable[[], float]) -> None:
+        """Expose a value that is read at each scrape."""
         Gauge(f"{_PREFIX}_{name}", what, registry=self.registry).set_function(read)
 
 
