@@ -26,7 +26,7 @@ def run(sign: str, server: ServerProcess) -> dict[str, Any]:
 
 
 def test_every_block_is_run_here() -> None:
-    assert len(BLOCKS) == 5
+    assert len(BLOCKS) == 6
 
 
 def test_the_core(server: ServerProcess, capsys: pytest.CaptureFixture[str]) -> None:
@@ -48,10 +48,20 @@ def test_a_guarded_server(server: ServerProcess, tmp_path: Path, monkeypatch: py
 
 
 def test_trl(server: ServerProcess) -> None:
-    reward = run("TrlReward", server)["reward"]
+    reward = run("TrlReward(RewardScorer", server)["reward"]
     (value,) = reward(prompts=["What?"], completions=["a cat"], answer=["a cat"])
     assert value > 0.9
     reward._scorer.close()
+
+
+def test_completions_of_one_prompt(server: ServerProcess) -> None:
+    names = run("GroupReward(", server)
+    with names["scorer"] as scorer:
+        cost = scorer.plan([RewardSample(f"a cat, {place}", [], question="What?") for place in range(8)]).cost
+        assert (cost.pairs, cost.verdicts) == (28, 56)
+        # This server has no judge, which is a setting to mend and no reward.
+        with pytest.raises(gradewire.GradewireError, match="this server has no judge"):
+            names["reward"](prompts=["What?"] * 8, completions=[f"a cat, {place}" for place in range(8)])
 
 
 async def test_areal(server: ServerProcess) -> None:

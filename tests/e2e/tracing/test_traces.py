@@ -58,6 +58,7 @@ def test_a_request_over_http_is_one_trace_down_to_the_batch(
     post(traced_server, body_of(f"It is {SECRET} {trace_id}."), traceparent=traceparent(trace_id))
 
     spans = receiver.trace_with(trace_id, POST, "score", "encode", "cache", "batch")
+    receiver.spans_named(trace_id, SCORE, 2)  # the gateway's and the server's
     by_id = {span.span_id: span for span in receiver.spans if span.trace_id == trace_id}
     batch = spans["batch"]
     chain = [batch]

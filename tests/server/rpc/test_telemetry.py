@@ -51,10 +51,8 @@ def families(registry: CollectorRegistry) -> dict[str, tuple[str, frozenset[str]
             name = f"{family.name}_total" if family.type == "counter" else family.name
             name = f"{name}_info" if family.type == "info" else name
             if name.startswith("gradewire_"):
-                found[name] = (
-                    family.type,
-                    frozenset(getattr(collector, "_labelnames", family.samples[0].labels if family.samples else ())),
-                )
+                of_samples = family.samples[0].labels if family.samples else getattr(family, "_labelnames", ())
+                found[name] = (family.type, frozenset(getattr(collector, "_labelnames", of_samples)))
     return found
 
 

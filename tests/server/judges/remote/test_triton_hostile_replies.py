@@ -132,7 +132,7 @@ def test_the_streams_of_these_tests_can_be_read() -> None:
     assert second.text == "2"
 
 
-NO_TENSORS = "vLLM backend's tensors"
+NO_TENSORS = "'s tensors"
 
 
 @pytest.mark.parametrize(
