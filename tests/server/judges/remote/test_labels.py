@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.support.examples import example_count
 
 from gradewire_server.domain.items import Failure, Status
+from gradewire_server.domain.stated_labels import stated_label
 from gradewire_server.judges.remote.labels import LEAST_MASS, LabelReading, Labels, Step
-from gradewire_server.judges.remote.stated_labels import stated_label
 
 VERDICT = ("incorrect", "correct")
 GRADE = ("0", "1", "2", "3", "4", "5")

@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Final
 
 from gradewire_server.domain.items import Failure, Status
-from gradewire_server.judges.remote.label_forms import MARKUP
-from gradewire_server.judges.remote.stated_labels import CONTRADICTION, stated_label
+from gradewire_server.domain.label_forms import MARKUP
+from gradewire_server.domain.stated_labels import CONTRADICTION, stated_label
 
 _ARTICLE: Final = "a"
 _LEADING: Final = frozenset({_ARTICLE, "the", "answer"})

@@ -1,6 +1,6 @@
 """Read a label from a text that a judge wrote.
 
-The rules are those of published protocols: the last label, the last character, or a field of a dictionary. Whatever
+The rules are those of published protocols: a stated label, the last character, or a field of a dictionary. Whatever
 does not fit its rule for sure is UNPARSABLE with the reason, because a guess would become a score.
 """
 
@@ -17,6 +17,8 @@ from typing import Any, Final
 from gradewire_proto.final_answer.clauses import sentences
 from gradewire_proto.final_answer.thinking import after_thinking
 from gradewire_server.domain.items import Failure, Status, quoted, shortened
+from gradewire_server.domain.label_forms import LabelForms
+from gradewire_server.domain.stated_labels import ANSWERED, stated_label
 
 
 class Reading(StrEnum):
@@ -51,19 +53,64 @@ class ReadingRule:
 _MOST_READ: Final = 16_384
 """Characters at the end of a text that are read. A judge concludes at the end."""
 _LONGEST_STRING: Final = 2000
+_LONGEST_CLAUSE: Final = 600
 _MOST_DICTIONARIES: Final = 32
 _SHOWN_END: Final = 80
 _DRESS: Final = " \t\n*_`\"'"
 """Characters that judges put around a label."""
 _GAP: Final = r"[\s*_`\"'(\[$]{0,6}"
 _BOX: Final = r"(?:\\(?:boxed|fbox|text|textbf|mathrm|mathbf)\s?\{){0,3}"
-_NEGATION: Final = re.compile(r"\b(?:not|never|neither|nor|cannot|no longer|hardly|\w+n['\u2019]t)\b", re.IGNORECASE)
-_STRING: Final = rf"\"(?:[^\"\\]|\\.){{0,{_LONGEST_STRING}}}\"|'(?:[^'\\]|\\.){{0,{_LONGEST_STRING}}}'"
+_CLOSERS: Final = _DRESS + ")]}$"
+_OPENERS: Final = re.compile(r"(?:[\s*_`\"'(\[$]|\\(?:boxed|fbox|text|textbf|mathrm|mathbf)\s?\{){0,12}\Z")
+_NEGATION: Final = re.compile(
+    r"\b(?:not|never|neither|nor|no|cannot|hardly|barely|without|\w+n['\u2019]t)\b", re.IGNORECASE
+)
+_LIMIT: Final = re.compile(
+    r"[?/]|\b(?:not|never|neither|nor|no|cannot|hardly|barely|without|\w+n['\u2019]t|but|however|although|though|"
+    r"except|unless|only|if|provided|providing|assuming|ignoring|disregarding|partly|partially|otherwise|depending|"
+    r"aside|apart|when|whenever|whether|while|whereas|might|could|would|may|perhaps|maybe|possibly|probably|"
+    r"technically|or|either|vs|versus|almost|nearly|as long as|so long as|as far as|in part|sort of|kind of|unsure|"
+    r"uncertain|unclear|doubt|worse|worst|less|lesser|least|fewer|equal|equally|equivalent|same|similar|similarly|"
+    r"alike|comparable|tie|ties|tied|draw|both|inferior|poorer|poor|weaker|weak|lower|second|last|behind|loses?|lost|"
+    r"fails?|failed|outperformed|beaten|surpassed|lacks?|lacking|misses|bad|wrong|false|rejected|refused|wait|actually)\b",
+    re.IGNORECASE,
+)
+"""Words and signs that may limit or deny a label before them in the same sentence."""
+_BETTER: Final = re.compile(
+    r"\s(?:is|was)\s(?:(?:clearly|slightly|much|far|significantly|definitely|the)\s){0,3}(?:better|best|stronger|"
+    r"superior|preferable)(?:\s(?:one|answer|response))?\sthan\s(?:(?:the|answer|assistant|response|model|option|"
+    r"candidate)\s){0,2}(?P<other>[*_`\"'\w]{1,64})(?=[.!]|\s*\Z)",
+    re.IGNORECASE,
+)
+_TURN: Final = re.compile(r"\b(?:but|however|so|thus|hence|therefore|wait|actually)\b", re.IGNORECASE)
+_OTHER_NUMBER: Final = re.compile(r"\A\s?[+\-\u2010-\u2015\u2212~%]\s?\d|\A\s?[+~%\u00bc-\u00be\u2150-\u215f]|\d")
+_SENTENCE_END: Final = re.compile(r"\s?[.!]{1,3}(?=\s|\Z)|\s*\n|\s*\Z")
+_ANNOUNCES: Final = re.compile(
+    r"(?:(?<!\d)(?<!\d\s)[:=]|\b(?:is|am|rating|score|grade|verdict|judge?ment|label|letter|answer|option|choose|choice|"
+    r"pick|select|(?:give|rate|score|grade|assign)s?(?:\s(?:it|this|that))?(?:\san?)?))\s?\Z",
+    re.IGNORECASE,
+)
+_REASON: Final = re.compile(
+    r"\s?,?\s(?:because|since|as(?!\s(?:long|if|far|for|soon|though|to|good|bad|well)\b)|given that|for the "
+    r"(?:following )?reasons?)\b",
+    re.IGNORECASE,
+)
+_CONDITION: Final = re.compile(r"\?|\b(?:only if|unless|except|provided|assuming)\b", re.IGNORECASE)
+_CONCLUDES_BOTH: Final = re.compile(
+    r"\W*(?:overall|finally|in conclusion|so|thus|therefore|hence|but|however)\b.{0,80}\b(?:both|neither|none|"
+    r"tie[ds]?|equal(?:ly)?)\b",
+    re.IGNORECASE,
+)
+_CLAUSE_END: Final = re.compile(r"[.,;!?]\s|\n|\b(?:so|thus|hence|therefore)\s", re.IGNORECASE)
+# Judges write an apostrophe within single quotes too: 'it's fine'.
+_STRING: Final = rf"\"(?:[^\"\\]|\\.){{0,{_LONGEST_STRING}}}\"|'(?:[^'\\]|\\.|(?<=\w)'(?=\w)){{0,{_LONGEST_STRING}}}'"
 _BRACES: Final = re.compile(r"[{}]")
 _ENTRY: Final = re.compile(
-    rf"(?P<key>{_STRING})(?:\s{{0,8}}:\s{{0,8}}(?:(?P<text>{_STRING})|(?P<bare>-?\d{{1,9}}(?:\.\d{{1,9}})?|[A-Za-z]{{1,9}})))?",
+    rf"(?P<key>{_STRING})(?:\s{{0,8}}:\s{{0,8}}(?:(?P<text>{_STRING})(?=\s{{0,8}}[,}}])|"
+    r"(?P<bare>-?\d{1,9}(?:\.\d{1,9})?|[A-Za-z]{1,9})(?=\s{0,8}[,}])|(?P<within>(?=\{))|(?P<odd>[^\s,{}][^,{}]{0,80})))?",
     re.DOTALL,
 )
+"""An entry of a dictionary. `odd` is a value in no known form ("4/10"), and `within` begins another dictionary."""
 
 
 def read_label(text: str, rule: ReadingRule, *, whole: bool) -> int | Failure:
@@ -81,13 +128,13 @@ def read_label(text: str, rule: ReadingRule, *, whole: bool) -> int | Failure:
     elif rule.reading is Reading.LAST_CHARACTER:
         found = _last_character(spoken, rule.labels)
     else:
-        found = _after_opening(spoken, rule) if rule.opening else _last_label(spoken, rule)
+        found = _after_opening(spoken, rule) if rule.opening else _stated(spoken, rule)
     return _unreadable(found, spoken) if isinstance(found, str) else found
 
 
 def spoken_text(text: str) -> str:
     """Return a judge's text after its thoughts, without white space at the ends; "" if only thoughts are there."""
-    return (after_thinking(text[-_MOST_READ:]) or "").strip()
+    return (after_thinking(text) or "")[-_MOST_READ:].strip()
 
 
 def described(rule: ReadingRule) -> str:
@@ -96,7 +143,7 @@ def described(rule: ReadingRule) -> str:
         return f'the field "{rule.field}" of the dictionary'
     if rule.reading is Reading.LAST_CHARACTER:
         return "the last character"
-    return f'the label after the last "{rule.opening}"' if rule.opening else "the last label"
+    return f'the label after the last "{rule.opening}"' if rule.opening else "the stated label"
 
 
 def example(rules: Sequence[ReadingRule], reason: str) -> str:
@@ -112,29 +159,33 @@ def _unreadable(wrote: str, text: str) -> Failure:
 
 
 def _last_character(text: str, labels: tuple[str, ...]) -> int | str:
-    bare = text.rstrip(_DRESS + ".!")
-    last, before = bare[-1:], bare[-2:-1]
-    found = _matching(last, labels)
-    joined = before.isalnum() or (last.isdigit() and before in {".", ",", "/", "-"})
-    if found is None or joined:
+    bare = text.rstrip(_CLOSERS + ".!")
+    found = _matching(bare[-1:], labels)
+    if found is None:
         return f"no label ({shortened(', '.join(labels))}) as its last character"
+    earlier, _, line = bare[:-1].rpartition("\n")
+    before = _OPENERS.sub("", line[-_LONGEST_CLAUSE:])
+    if not before:
+        # A line of its own. A list of labels on lines of their own chooses none.
+        alone = _matching(earlier.rpartition("\n")[2].strip(_CLOSERS + "([.!"), labels)
+        return found if alone in {None, found} else "several labels on lines of their own"
+    clause = before[max((end.end() for end in _CLAUSE_END.finditer(before)), default=0) :]
+    others = {_index_of(match, labels) for match in _pattern(labels).finditer(clause)} - {found}
+    if others or _NEGATION.search(clause) or _ANNOUNCES.search(clause) is None:
+        return f"no label ({shortened(', '.join(labels))}) that is announced or alone as its last character"
     return found
 
 
-def _last_label(text: str, rule: ReadingRule) -> int | str:
-    labels, pattern = rule.labels, _pattern(rule.labels)
+def _stated(text: str, rule: ReadingRule) -> int | str:
+    """Return the label that a text states as its verdict. A label in double brackets is stated by its content too."""
+    labels = tuple(label[2:-2] if label[:2] == "[[" and label[-2:] == "]]" else label for label in rule.labels)
+    found = stated_label(text, labels, "", whole=True, meanings=rule.meanings)
+    if isinstance(found, Failure):
+        return found.message.removeprefix(ANSWERED)
+    # Take the last one in the text of labels with one meaning.
     meanings = rule.meanings or labels
-    for begin, end in reversed(sentences(text, 0, len(text))):
-        sentence = text[begin:end]
-        found = list(pattern.finditer(sentence))
-        if not found:
-            continue
-        if len({meanings[_index_of(match, labels)] for match in found}) > 1:
-            return "several labels in its last sentence with a label"
-        if sentence.rstrip(_DRESS).endswith("?") or _NEGATION.search(sentence, 0, found[-1].start()):
-            return "a question or a negation in its last sentence with a label"
-        return _index_of(found[-1], labels)
-    return f"none of the labels {shortened(', '.join(labels))}"
+    written = (_index_of(match, labels) for match in _pattern(labels).finditer(text))
+    return next(iter(deque((each for each in written if meanings[each] == meanings[found]), maxlen=1)), found)
 
 
 def _after_opening(text: str, rule: ReadingRule) -> int | str:
@@ -143,16 +194,76 @@ def _after_opening(text: str, rule: ReadingRule) -> int | str:
         return f'no "{rule.opening}"'
     if last["label"] is None:
         return f'no label after its last "{rule.opening}"'
-    return _index_of(last, rule.labels)
+    found = _index_of(last, rule.labels)
+    closed = len(text) - len(text[last.end() :].lstrip(_DRESS.replace("\n", "") + ")]}$"))
+    # A blank before the next word is no dress of the label.
+    closed -= text[closed - 1 : closed].isspace() and closed > last.end()
+    ended = _SENTENCE_END.match(text, closed)
+    end = ended.end() if ended else _end_of_sentence(text, closed)
+    before = text[max(last.start() - _LONGEST_CLAUSE, 0) : last.start()]
+    clause = before[max((each.end() for each in _CLAUSE_END.finditer(before)), default=0) :].rpartition(": ")[2]
+    denied = _NEGATION.search(clause) is not None
+    if denied or (not ended and not _is_harmless(text[closed:end], found, rule)):
+        return f'a label after its last "{rule.opening}" with other words that may limit or deny it'
+    if _taken_back(text[end:], found, rule):
+        return f'a label after its last "{rule.opening}", and text after it that may take it back'
+    return found
+
+
+def _end_of_sentence(text: str, begin: int) -> int:
+    found = sentences(text, begin, len(text))
+    return len(text) if not found else max(found[0][1], begin)
+
+
+def _is_harmless(tail: str, found: int, rule: ReadingRule) -> bool:
+    """Return True if the rest of a label's sentence neither limits nor denies it, and names no other label."""
+    tail = tail.replace("\u2019", "'")
+    if (better := _BETTER.match(tail)) is not None:
+        return _matching(better["other"], rule.labels) not in {None, found}
+    forms = _forms(rule.labels, rule.meanings)
+    reason = _REASON.search(tail)
+    said, why = (tail, "") if reason is None else (tail[: reason.start()], tail[reason.start() :])
+    if _LIMIT.search(said) or (rule.labels[found].isdecimal() and _OTHER_NUMBER.search(said)):
+        return False
+    same = {forms.first(found)}
+    return (
+        forms.named(said) <= same
+        and (forms.named(why) <= same or _TURN.search(why) is None)
+        and _CONDITION.search(why) is None
+    )
+
+
+def _taken_back(text: str, found: int, rule: ReadingRule) -> bool:
+    """Return True if the sentences after a label's own state another label, or may take the label back."""
+    forms = _forms(rule.labels, rule.meanings)
+    first = forms.first(found)
+    for sentence in forms.plain(text, whole=True).sentences:
+        named = forms.named(sentence)
+        stated = forms.statement(sentence) if named else None
+        turns = forms.takes_back(sentence, first, named) or _CONCLUDES_BOTH.match(sentence) is not None
+        if turns or (stated is not None and stated.index != first):
+            return True
+    return False
+
+
+@lru_cache(maxsize=256)
+def _forms(labels: tuple[str, ...], meanings: tuple[object, ...]) -> LabelForms:
+    return LabelForms(labels, "", meanings)
 
 
 @lru_cache(maxsize=256)
 def _announced(opening: str, labels: tuple[str, ...]) -> re.Pattern[str]:
     """Return a pattern for the opening, with the label that follows it, if one does."""
-    words = r"[\s*_]{1,8}".join(map(re.escape, opening.split()))
+    has_sign = opening[-1] in ":=" and opening[:-1].strip() != ""
+    words = r"[\s*_]{1,8}".join(map(re.escape, (opening[:-1] if has_sign else opening).split()))
+    if has_sign:
+        # A heading has no colon.
+        words += rf"(?:[\s*_]{{0,4}}{opening[-1]}|(?=[*_ ]{{0,4}}\n))"
     begin = r"(?<![^\W_])" if opening[0].isalnum() else ""
     end = r"(?![^\W_])" if opening[-1].isalpha() else ""
-    label = rf"{_GAP}(?:[:=]|(?:is|of)\b)?{_GAP}{_BOX}(?P<label>{_pattern(labels).pattern})"
+    # "\boxed{A} - CORRECT", where A is no label
+    listed = rf"(?:{_BOX}[A-Z]\}}{{0,3}}\s?[-:\u2013\u2014]\s?)?"
+    label = rf"{_GAP}(?:[:=]|(?:is|of)\b)?{_GAP}{listed}{_BOX}(?P<label>{_pattern(labels).pattern})"
     return re.compile(rf"(?i:{begin}{words}{end})(?:{label})?")
 
 
@@ -248,7 +359,15 @@ def _loose_pairs(text: str, begin: int) -> tuple[Sequence[tuple[str, Any]], int]
                 return pairs, sign.end()
         if entry is not None:
             at = entry.end()
-            value = entry["bare"] if entry["text"] is None else entry["text"][1:-1]
-            if depth == 1 and value is not None:
+            if depth == 1 and (value := _loose_value(entry)) is not None:
                 pairs.append((entry["key"][1:-1], value))
     return (), begin + 1
+
+
+def _loose_value(entry: re.Match[str]) -> str | None:
+    """Return an entry's value, as it is written if it has no known form; None for a text that is no entry."""
+    if entry["text"] is not None:
+        return entry["text"][1:-1]
+    if entry["within"] is not None:
+        return "{"
+    return entry["bare"] if entry["bare"] is not None else entry["odd"]

@@ -88,6 +88,7 @@ _TAG: Final = re.compile(r"</?[a-zA-Z][\w-]{0,30}>")
 _QUOTE_LINE: Final = re.compile(r"(?m)^[ \t]*>.*$")
 _NEGATIVE: Final = re.compile(r"(?:in|un|dis|non-?)\w|no\b|not\b|wrong|false|different|bad", re.IGNORECASE)
 _AFTER_ARTICLE: Final = re.compile(r"\s(?!(?:is|was|wins|because|since|as|and|or|but)\b)[a-z]")
+_LISTED: Final = re.compile(r",\s(?!(?:because|since|as|so|given)\b)")
 _REST: Final = re.compile(r"\s{0,2}[.!]*\s*\Z")
 
 
@@ -123,16 +124,19 @@ class LabelForms:
     Args:
         options: The labels.
         opening: The beginning that the judge was asked to write, or "".
+        meanings: What each label stands for. Of labels with one meaning, the first stands for all. Empty if all differ.
     """
 
-    def __init__(self, options: Sequence[str], opening: str) -> None:
+    def __init__(self, options: Sequence[str], opening: str, meanings: Sequence[object] = ()) -> None:
         self.options = options
+        self._first = [meanings.index(each) for each in meanings] if meanings else list(range(len(options)))
         self._markup = "".join(set(MARKUP).difference(*options))
         self._plain = [self._tidied(option) for option in options]
         numbers = [int(each) for each in self._plain if each.isascii() and each.isdecimal()]
         self._highest = max(numbers, default=0)
         # Digits and single letters also occur in sentences that are not about the verdict.
-        self._are_signs = any(len(each) == 1 or each.isdecimal() for each in self._plain)
+        self._are_signs = any(map(_is_sign, self._plain))
+        self._are_words = not all(map(_is_sign, self._plain))
         self._named = [re.compile(self._label(each)) for each in self._plain]
         label = f"(?P<label>{'|'.join(map(self._label, sorted(self._plain, key=len, reverse=True)))})"
         begun = self._tidied(opening).rstrip(" :=")
@@ -181,15 +185,19 @@ class LabelForms:
     def named(self, sentence: str) -> frozenset[int]:
         """Return the indices of the labels in a sentence, without those before a noun ("the correct answer")."""
         return frozenset(
-            index
+            self._first[index]
             for index, pattern in enumerate(self._named)
-            if any(not self._is_attribute(sentence, found) for found in pattern.finditer(sentence))
+            if any(not _is_attribute(sentence, found) for found in pattern.finditer(sentence))
         )
+
+    def first(self, index: int) -> int:
+        """Return the index of the first label with the same meaning."""
+        return self._first[index]
 
     def statement(self, sentence: str) -> Statement | None:
         """Return the label that a sentence states in one of the forms, or None."""
         found = self._statement.match(sentence)
-        if found is not None:
+        if found is not None and (found["announced"] or not _is_listed(sentence, found)):
             return self._stated(found, announced=found["announced"] is not None)
         if self._are_signs and (found := self._better.match(sentence)) is not None:
             return self._stated(found, compares=True)
@@ -227,8 +235,10 @@ class LabelForms:
         if _TAKES_BACK.match(sentence) or _LIMITS.match(sentence):
             return True
         negated = _NEGATION.search(sentence) is not None
-        if self._are_signs:
-            return bool(named) and re.search(rf"\b(?:{_NOUN})\b", sentence, re.IGNORECASE) is not None
+        if self._are_signs and named and re.search(rf"\b(?:{_NOUN})\b", sentence, re.IGNORECASE) is not None:
+            return True
+        if not self._are_words:
+            return False
         if index in named:
             return negated or _DOUBT.search(sentence) is not None
         return bool(named) and not negated and _CONDITION.search(sentence) is None
@@ -236,18 +246,18 @@ class LabelForms:
     def may_begin_another(self, sentence: str, index: int) -> bool:
         """Return True if the last word of a reply that was cut may be the beginning of another label."""
         last = sentence.rpartition(" ")[2].casefold()
-        others = (each.casefold() for place, each in enumerate(self._plain) if place != index)
+        others = (each.casefold() for place, each in enumerate(self._plain) if self._first[place] != index)
         return bool(last) and any(each.startswith(last) for each in others)
 
     def whole_label(self, text: str) -> int | None:
         """Return the index of the label that is the whole text but for markup, a full stop or its scale ("2/3")."""
         plain = self._tidied(_LATEX.sub(r"\1", text)).strip(f" .!{BOX}{_BOX_END}")
-        found = [
-            index
+        found = {
+            self._first[index]
             for index, label in enumerate(self._plain)
             if plain.casefold() == label.casefold() or re.fullmatch(self._label(label), plain, re.IGNORECASE)
-        ]
-        return found[0] if len(found) == 1 else None
+        }
+        return found.pop() if len(found) == 1 else None
 
     def _index_of(self, label: str) -> int:
         found = self.whole_label(label)
@@ -257,20 +267,31 @@ class LabelForms:
     def _label(self, label: str) -> str:
         if label.isascii() and label.isdecimal():
             scale = rf"(?:\s?/\s?{self._highest}|\s(?:out\s)?of\s{self._highest})?"
-            end = r"(?![\w%-]|[.,]\d|\s?/\s?\d|\s(?:out\s)?of\s\d)"
+            end = r"(?![\w%-]|[.,]\d|\s?/\s?\d|\s?\(?(?:(?<=[\s(])out\s|(?<=[\s(]))of\s\d)"
             return (
                 rf"(?<![\w%])(?<!\d[.,/])(?<!\d\sof\s)(?<!out\sof\s)(?<![-\u2212+]){label}(?:\.0{{1,2}})?{scale}{end}"
             )
         written = rf"(?-i:{re.escape(label)})" if len(label) == 1 and label.isalpha() else rf"(?i:{re.escape(label)})"
         return rf"(?<![\w-]){written}(?![\w%-])"
 
-    def _is_attribute(self, sentence: str, found: re.Match[str]) -> bool:
-        if self._are_signs:
-            # The article begins a sentence: "A better answer would name the year."
-            return found[0] == "A" and _AFTER_ARTICLE.match(sentence, found.end()) is not None
-        before = re.search(r"\b(?:the|an?|its|one|any|no)\s$", sentence[: found.start()], re.IGNORECASE)
-        return before is not None and re.match(r"\s\w", sentence[found.end() :]) is not None
-
     def _tidied(self, text: str) -> str:
         bare = text.replace(_APOSTROPHE, "'").translate(dict.fromkeys(map(ord, self._markup)))
         return " ".join(bare.split())
+
+
+def _is_sign(label: str) -> bool:
+    return len(label) == 1 or label.isdecimal()
+
+
+def _is_attribute(sentence: str, found: re.Match[str]) -> bool:
+    if _is_sign(found[0]):
+        # The article begins a sentence: "A better answer would name the year."
+        return found[0] == "A" and _AFTER_ARTICLE.match(sentence, found.end()) is not None
+    before = re.search(r"\b(?:the|an?|its|one|any|no)\s$", sentence[: found.start()], re.IGNORECASE)
+    return before is not None and re.match(r"\s\w", sentence[found.end() :]) is not None
+
+
+def _is_listed(sentence: str, found: re.Match[str]) -> bool:
+    """Return True if a letter at the beginning may be the first of a list: "C, D and E"."""
+    begins = re.search(r"\w", sentence[: found.start("label")]) is None
+    return begins and len(found["label"]) == 1 and _LISTED.match(sentence, found.end()) is not None

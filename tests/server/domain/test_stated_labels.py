@@ -339,3 +339,10 @@ async def test_a_server_without_log_probabilities_is_read_by_its_text(reply: str
     assert found.status is Status.UNPARSABLE
     assert words in found.message
     assert f"The judge wrote {reply!r}" in found.message
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_long_thoughts_without_an_end_are_no_verdict(whole: bool) -> None:  # noqa: FBT001 - of the table
+    thoughts = "<think>" + "hm " * 20_000 + ".\nThe student's answer is correct."
+    assert read(thoughts, VERDICT, whole=whole) is None
+    assert read(f"{thoughts}</think>\nThe student's answer is incorrect.", VERDICT) == "incorrect"

@@ -1,7 +1,7 @@
 """Forms in which a label stands without being stated: negated, under a condition, or taken back."""
 
 import pytest
-from tests.server.judges.remote.test_stated_labels import PAIR, RATING, THREE, VERDICT, YES_NO, read
+from tests.server.domain.test_stated_labels import PAIR, RATING, THREE, VERDICT, YES_NO, read
 
 NEGATED = [
     "not {r}",

@@ -12,8 +12,8 @@ from typing import Final
 
 from gradewire_proto.final_answer.thinking import after_thinking
 from gradewire_server.domain.items import Failure, Status
-from gradewire_server.judges.remote.json_labels import fields_of_json, label_of_value
-from gradewire_server.judges.remote.label_forms import LabelForms, Plain, Statement
+from gradewire_server.domain.json_labels import fields_of_json, label_of_value
+from gradewire_server.domain.label_forms import LabelForms, Plain, Statement
 
 _MOST_READ: Final = 20_000
 """Characters at the end of a reply that are read. A judge concludes at the end."""
@@ -26,38 +26,47 @@ _REFUSAL: Final = re.compile(
 )
 
 
+ANSWERED: Final = "the judge's server answered with "
+"""The beginning of every reason."""
+
+
 def unreadable(reason: str) -> Failure:
     """Return the failure of a reply that states no label for sure."""
-    return Failure(Status.UNPARSABLE, f"the judge's server answered {reason}")
+    return Failure(Status.UNPARSABLE, ANSWERED + reason)
 
 
-NOTHING: Final = unreadable("with an empty text")
-UNFINISHED: Final = unreadable("with thoughts only, without a verdict after them")
-REFUSED: Final = unreadable("with a refusal instead of a label")
-NO_LABEL: Final = unreadable("with none of the labels")
+NOTHING: Final = unreadable("an empty text")
+UNFINISHED: Final = unreadable("thoughts only, without a verdict after them")
+REFUSED: Final = unreadable("a refusal instead of a label")
+NO_LABEL: Final = unreadable("none of the labels")
 NOT_STATED: Final = unreadable(
-    "with a label only in a question, a condition, a negation, a quotation or a list, and states none as the verdict"
+    "a label only in a question, a condition, a negation, a quotation or a list, and states none as the verdict"
 )
-CONTRADICTION: Final = unreadable("with several labels, and none of them is clearly the last word")
-NO_FIELD: Final = unreadable("with JSON in which no field has a label as its value")
+CONTRADICTION: Final = unreadable("several labels, and none of them is clearly the last word")
+NO_FIELD: Final = unreadable("JSON in which no field has a label as its value")
 
 
-def stated_label(text: str, options: Sequence[str], opening: str, *, whole: bool) -> int | Failure:
+def stated_label(
+    text: str, options: Sequence[str], opening: str, *, whole: bool, meanings: Sequence[object] = ()
+) -> int | Failure:
     """Return the index of the label that a reply states as its verdict, or the reason why no label is certain.
+
+    Of labels with one meaning, the first is returned.
 
     Args:
         text: The reply.
         options: The labels.
         opening: The beginning that the judge was asked to write, or "" if the judge continued a given beginning.
         whole: False if the reply was cut off, so that its last sentence may go on.
+        meanings: What each label stands for; empty if all differ.
     """
-    spoken = after_thinking(text[-_MOST_READ:])
+    spoken = after_thinking(text)
     if spoken is None:
         return UNFINISHED
-    spoken = _without_struck(spoken)
+    spoken = _without_struck(spoken[-_MOST_READ:])
     if not spoken.strip():
         return NOTHING if not text.strip() else UNFINISHED
-    forms = _forms(tuple(options), opening)
+    forms = _forms(tuple(options), opening, tuple(meanings))
     said, fields = fields_of_json(spoken)
     found = _in_sentences(forms.plain(said, whole=whole or fields is not None), forms) if said.strip() else NO_LABEL
     if fields is not None:
@@ -74,8 +83,8 @@ def _joined(in_fields: int | None, in_text: int | Failure) -> int | Failure:
 
 
 @lru_cache(maxsize=256)
-def _forms(options: tuple[str, ...], opening: str) -> LabelForms:
-    return LabelForms(options, opening)
+def _forms(options: tuple[str, ...], opening: str, meanings: tuple[object, ...]) -> LabelForms:
+    return LabelForms(options, opening, meanings)
 
 
 def _without_struck(text: str) -> str:
