@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,8 @@ def test_an_export_is_the_beginning_of_ones_own(command: Command, file: Path) ->
     own.write_text(command("prompt", "export", "lave").stdout.replace('name = "lave"', 'name = "own"'))
     checked = command("prompt", "check", own)
     assert checked.exit_code == 0, checked.output
-    assert re.match(r"own/2 for lave, digest [0-9a-f]{64}\nrating: rating \(.*\)\n", checked.stdout)
+    requested = r"request it with this file as lave or lave\?mode=rationale"
+    assert re.match(rf"own/2 for lave, digest [0-9a-f]{{64}}\n{requested}\nrating: rating \(.*\)\n", checked.stdout)
     shown = command("prompt", "show", "lave", file, "--prompt", own)
     assert shown.exit_code == 0, shown.output
     assert shown.stdout.startswith("=== own/2@")
@@ -262,16 +264,39 @@ def test_a_new_prompt_is_commented_and_accepted(command: Command, file: Path, fo
     assert made.exit_code == 0, made.output
     path = file.parent / f"my-{form}.toml"
     assert made.stdout == (
-        f"wrote {path.name} for the metric {STARTERS[form]}. Edit it, then run: gradewire prompt check {path.name}\n"
+        f"wrote {path.name} for {STARTERS[form]}. Edit it, then run: gradewire prompt check {path.name}\n"
     )
     assert path.read_text().count("#") >= 10
     checked = command("prompt", "check", path)
     assert checked.exit_code == 0, checked.output
-    assert checked.stdout.startswith(f"my-{form}/1 for {STARTERS[form]}, digest ")
+    assert checked.stdout.startswith(f"my-{form}/1 for {STARTERS[form].partition('?')[0]}, digest ")
+    assert f"\nrequest it with this file as {STARTERS[form]}\n" in checked.stdout
     text = path.read_text()
     again = command("prompt", "new", f"my-{form}", "--like", form)
     assert (again.exit_code, again.stdout, path.read_text()) == (2, "", text)
     assert again.stderr == f"Error: {path.name}: File exists\n"
+
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "judge.md").read_text()
+
+
+def test_the_guide_leads_from_a_new_file_to_what_the_judge_reads(command: Command, file: Path) -> None:
+    write_rows(file.with_name("answers.jsonl"), [ROWS[0]] * 4)
+    section = GUIDE.partition("## Write a prompt")[2].partition("```\n")[2].partition("```")[0]
+    verifier = GUIDE.partition("## Use a published verifier")[2].partition("### CompassVerifier")[0]
+    lines = [*section.splitlines(), *re.findall(r"`(gradewire [^`]+)`", verifier)]
+    commands = [shlex.split(line, comments=True)[1:] for line in lines]
+    assert sum(arguments[:2] == ["prompt", "show"] for arguments in commands) == 3
+    for arguments in commands:
+        if arguments[0] != "prompt":
+            continue
+        target = arguments[arguments.index(">") + 1] if ">" in arguments else None
+        done = command(*(arguments[:-2] if target else arguments))
+        assert done.exit_code == 0, (arguments, done.output)
+        if target:
+            file.with_name(target).write_text(done.stdout)
+    wrong = command("prompt", "show", "lave", file, "--prompt", "own.toml")
+    assert (wrong.exit_code, "has no rating, only rationale: request lave?mode=rationale" in wrong.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("name", ["../escape", "Mine", "1", "a/b", "a" * 65])
@@ -287,7 +312,7 @@ def test_where_a_label_is_read_is_shown(command: Command, file: Path) -> None:
         assert command("prompt", "new", form, "--like", form).exit_code == 0
 
     def read(form: str, metric: str) -> str:
-        checked = command("prompt", "check", f"{form}.toml").stdout.splitlines()[1]
+        checked = command("prompt", "check", f"{form}.toml").stdout.splitlines()[2]
         shown = command("prompt", "show", metric, file, "--prompt", f"{form}.toml")
         assert shown.exit_code == 0, shown.output
         # One request, whatever steps are read.

@@ -87,12 +87,15 @@ def parse(command: Documented, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("command", [each for each in COMMANDS if each.words[0] != "make"], ids=str)
 def test_a_command_is_understood(command: Documented, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(directory)
-    (directory / "mine.toml").touch()
+    for own in ("mine.toml", "own.toml"):
+        (directory / own).touch()
     try:
         parse(command, monkeypatch)
     except (click.ClickException, SystemExit) as error:
         told = error.format_message() if isinstance(error, click.ClickException) else "see its usage above"
         pytest.fail(f"{command}\n{told}")
+    finally:
+        (directory / "own.toml").unlink()  # a page writes it itself
 
 
 @pytest.mark.parametrize("command", [each for each in COMMANDS if each.words[0] == "make"], ids=str)

@@ -124,7 +124,7 @@ def new_command(name: str, like: str) -> None:
     path = Path(f"{name}.toml")
     with one_line_errors(), named_errors(path), path.open("x", encoding="utf-8") as file:
         file.write(starter(name, like))
-    click.echo(f"wrote {path} for the metric {STARTERS[like]}. Edit it, then run: gradewire prompt check {path}")
+    click.echo(f"wrote {path} for {STARTERS[like]}. Edit it, then run: gradewire prompt check {path}")
 
 
 @prompt_command.command("check")
@@ -135,6 +135,8 @@ def check_command(file: Path) -> None:
         prompts = server_module("gradewire_cli.server_prompts")
         read = prompts.read_prompt_file(read_bytes(file), str(file))
     click.echo(f"{read.title} for {read.metric}, digest {read.digest}")
+    if read.metric_lines:
+        click.echo(f"request it with this file as {' or '.join(read.metric_lines)}")
     for name, variant in read.variants.items():
         click.echo(f"{name}: {prompts.summary(variant)}")
     for kind, shown in read.demonstrations.items():

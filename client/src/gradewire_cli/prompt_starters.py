@@ -6,12 +6,12 @@ from typing import Final
 
 STARTERS: Final = {
     "labels": "judge_verdict",
-    "one-text": "lave",
-    "last-character": "lave",
+    "one-text": "lave?mode=rationale",
+    "last-character": "lave?mode=rationale",
     "dictionary": "judge_grade",
-    "pairs": "compare",
+    "pairs": "compare?mode=reason",
 }
-"""Metrics by form."""
+"""Metrics by form, with the parameters that use the file's variant."""
 STARTER_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _NAME: Final = 'name = "NAME"'
 

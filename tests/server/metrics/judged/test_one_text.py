@@ -46,9 +46,16 @@ def compared(*texts: str, prompt: str = PAIRS, pair: Pair = PAIR, **given: Any) 
 
 
 def test_each_form_is_a_file_that_is_accepted() -> None:
-    for form, metric in STARTERS.items():
+    for form, line in STARTERS.items():
         file = read_prompt(starter(f"my-{form}", form).encode())
-        assert (file.name, file.metric) == (f"my-{form}", metric)
+        assert (file.name, file.metric_lines) == (f"my-{form}", (line,))
+
+
+def test_a_metric_without_the_files_variant_names_what_to_request() -> None:
+    with pytest.raises(ParameterError, match=r"has no rating, only rationale: request lave\?mode=rationale$"):
+        LaveParameters(prompt=ONE_TEXT)
+    with pytest.raises(ParameterError, match=r"only reason, extract: request compare\?mode=reason$"):
+        CompareParameters(prompt=PAIRS)
 
 
 def test_a_label_that_is_no_verdict_is_a_status() -> None:

@@ -81,7 +81,10 @@ class PromptParameters(Parameters):
         except PromptError as error:
             raise ParameterError("prompt", str(error)) from None
         if self.variant not in file.variants:
-            raise ParameterError("prompt", f"{file.title} has no {self.variant}, only {', '.join(file.variants)}")
+            lines = " or ".join(file.metric_lines)
+            raise ParameterError(
+                "prompt", f"{file.title} has no {self.variant}, only {', '.join(file.variants)}: request {lines}"
+            )
         if self.caption and "caption" not in file.variants[self.variant].item.fields:
             raise ParameterError("caption", f"{file.title} has no {{caption}} in the item of {self.variant}")
         # From here on, `prompt` names exactly one file.

@@ -56,6 +56,7 @@ class VariantShape:
     sequences: tuple[tuple[str, ...], ...]
     needed: frozenset[str] = _JUDGED
     optional: frozenset[str] = _CAPTION
+    parameters: str | None = ""
 
     @property
     def sequences_in_one_text(self) -> tuple[tuple[str, ...], ...]:
@@ -86,28 +87,32 @@ STEPS: Final[Mapping[str, StepShape]] = {
 SHAPES: Final[Mapping[str, Mapping[str, VariantShape]]] = {
     "lave": {
         "rating": VariantShape((("rating",),)),
-        "rationale": VariantShape((("reason", "rating"),)),
+        "rationale": VariantShape((("reason", "rating"),), parameters="mode=rationale"),
     },
     "judge_grade": {
         "match": VariantShape((("grade", "verdict"), ("verdict", "grade"))),
-        "extract": VariantShape((("facts", "grade", "verdict"), ("facts", "verdict", "grade"))),
+        "extract": VariantShape(
+            (("facts", "grade", "verdict"), ("facts", "verdict", "grade")), parameters="style=extract"
+        ),
     },
     "judge_similarity": {"similarity": VariantShape((("similarity",),))},
     "judge_verdict": {
         "plain": VariantShape((("verdict",),)),
-        "step_by_step": VariantShape((("reason", "verdict"),)),
-        "reasons": VariantShape((("reason", "verdict"),)),
+        "step_by_step": VariantShape((("reason", "verdict"),), parameters="style=step_by_step"),
+        "reasons": VariantShape((("reason", "verdict"),), parameters="style=reasons"),
     },
     COMPARE: {
         "verdict": VariantShape((("winner",),), _PAIR),
-        "verdict_with_references": VariantShape((("winner",),), _PAIR_WITH_REFERENCES),
-        "reason": VariantShape((("reason", "winner"),), _PAIR),
-        "reason_with_references": VariantShape((("reason", "winner"),), _PAIR_WITH_REFERENCES),
-        EXTRACT: VariantShape((("winner",),), frozenset({"reason"}), frozenset()),
+        "verdict_with_references": VariantShape((("winner",),), _PAIR_WITH_REFERENCES, parameters="references=true"),
+        "reason": VariantShape((("reason", "winner"),), _PAIR, parameters="mode=reason"),
+        "reason_with_references": VariantShape(
+            (("reason", "winner"),), _PAIR_WITH_REFERENCES, parameters="mode=reason&references=true"
+        ),
+        EXTRACT: VariantShape((("winner",),), frozenset({"reason"}), frozenset(), None),
     },
     SYNTHETIC: {
-        "sentence": VariantShape((("sentence",),), _ASKED, frozenset()),
-        "again": VariantShape((("sentence",),), _ASKED, frozenset({"problem"})),
+        "sentence": VariantShape((("sentence",),), _ASKED, frozenset(), None),
+        "again": VariantShape((("sentence",),), _ASKED, frozenset({"problem"}), None),
     },
 }
 """The variants by metric."""
@@ -269,6 +274,12 @@ class PromptFile:
     references: ReferenceForm = field(default_factory=ReferenceForm)
     variants: Mapping[str, Variant] = field(default_factory=dict)
     demonstrations: Mapping[str, tuple[Demonstration, ...]] = field(default_factory=dict)
+
+    @property
+    def metric_lines(self) -> tuple[str, ...]:
+        """The metrics with parameters that use the variants, such as "lave?mode=rationale"."""
+        parameters = (SHAPES[self.metric][name].parameters for name in self.variants)
+        return tuple(f"{self.metric}?{each}" if each else self.metric for each in parameters if each is not None)
 
     @property
     def title(self) -> str:
