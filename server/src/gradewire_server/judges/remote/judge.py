@@ -50,7 +50,7 @@ _WRITES_NOTHING: Final = Failure(
 )
 _CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed. Try again", 1.0)
 
-_RECIPE: Final = 2
+_RECIPE: Final = 3
 """A version that the digest includes. Increase the version if you change requests or the parsing of labels."""
 _BACKOFF: Final = Backoff(0.5, 8.0)
 _OPEN_TIMEOUT_S: Final = 15.0
