@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.server.judges.remote.remote_judges import Counted, choose, generate, opened
 from tests.support.examples import example_count
-from tests.support.fakes.odd_openai import Heard, OddServer, completion
+from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
 
 from gradewire_server.domain.judge import Choice
 from gradewire_server.judges.remote.first_tokens import _ENOUGH, FirstTokens
@@ -90,6 +90,18 @@ async def test_questions_asked_together_have_the_verdicts_of_questions_asked_wit
         replies = await asyncio.gather(*(judge.choose(each) for each in asked))
     best = [max(range(3), key=reply.answer.probabilities.__getitem__) for reply in replies]  # type: ignore[union-attr]
     assert best == [2 if number % 3 == 2 else 1 for number in range(60)]
+
+
+async def test_a_server_that_refuses_so_few_tokens_is_asked_with_room_from_then_on() -> None:
+    def answer(heard: Heard) -> bytes:
+        if heard.body["max_tokens"] == 1:
+            return reply(400, {"error": {"message": "max_tokens or model output limit was reached"}})
+        return completion("2", SURE, finish="stop", completion_tokens=2, **LIMITS)
+
+    async with OddServer(owner="vllm", answers=[answer]) as server, opened(server.url) as judge:
+        found = [(await judge.choose(choose(f"item {number}"))).answer for number in range(_ENOUGH + 2)]
+        assert [heard.body["max_tokens"] for heard in server.heard] == [2] * _ENOUGH + [1, 2] + [2]
+    assert all(isinstance(each, Choice) for each in found)
 
 
 async def test_texts_and_servers_that_do_not_continue_an_answer_are_asked_as_before() -> None:

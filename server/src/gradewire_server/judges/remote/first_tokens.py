@@ -14,7 +14,7 @@ _MAX_KNOWN: Final = 256
 
 
 class FirstTokens:
-    """x. For one event loop only.
+    """The kinds of questions that their answer's first token has decided lately. For one event loop only.
 
     A token that decides is a label's whole text or its beginning, so later tokens change no probability. If a single
     token does not decide, the question is sent again with room for more tokens. So the verdicts are the same.
