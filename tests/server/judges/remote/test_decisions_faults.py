@@ -120,6 +120,25 @@ async def test_what_does_not_pass_is_a_status_and_neighbours_are_judged(bad: byt
     assert "elsewhere" not in failure.message
 
 
+@pytest.mark.parametrize("own_fails", [True, False])
+async def test_an_item_that_always_fails_leaves_the_next_call_alone(own_fails: bool) -> None:  # noqa: FBT001
+    opening = True
+
+    def answer(heard: Heard) -> bytes:
+        if is_own(heard):
+            return reply(503, b"") if own_fails and not opening else decided(OWN)
+        return reply(500, b"") if "poison" in json.dumps(heard.body) else GOOD
+
+    async with OddServer(answers=[answer]) as server, opened(server.url, attempts=1) as judge:
+        opening = False
+        failure = (await judge.choose(choose("poison"), deadline_s=None)).answer
+        assert isinstance(failure, Failure)
+        assert "(status 500) failed" in failure.message
+        assert ("(status 503) failed" in judge.trouble()) == own_fails
+        following = (await judge.choose(choose(), deadline_s=None)).answer
+        assert isinstance(following, Failure if own_fails else Choice)
+
+
 @pytest.mark.parametrize("refusal", [reply(400, b"exceeds the available context size"), reply(413, b"")])
 async def test_an_over_long_item_is_cut_at_the_prediction_until_it_fits(refusal: bytes) -> None:
     def answer(heard: Heard) -> bytes:

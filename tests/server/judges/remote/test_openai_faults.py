@@ -74,12 +74,12 @@ async def test_attempts_have_an_end_and_then_nobody_is_kept_waiting() -> None:
         assert isinstance(failure, Failure)
         assert failure.status is Status.UNAVAILABLE
         assert failure.retry_after_s is not None
-        assert len(server.heard) == 2
+        assert len(server.heard) == 2 + 1  # the test question fails too
         assert "failed" in judge.trouble()
         again = (await judge.choose(choose(), deadline_s=None)).answer
         assert isinstance(again, Failure)
         assert again.retry_after_s is not None
-        assert len(server.heard) == 2  # not asked
+        assert len(server.heard) == 3  # not asked
 
 
 async def test_a_server_that_comes_back_is_found_and_not_bothered_before() -> None:
@@ -114,6 +114,50 @@ async def test_one_bad_request_among_good_ones_does_not_stop_the_others() -> Non
         assert isinstance(failure, Failure)
         assert failure.status is Status.UNAVAILABLE
         assert judge.trouble() == ""
+
+
+@pytest.mark.parametrize("status", [500, 503, 424])
+async def test_an_item_that_always_fails_leaves_the_next_call_alone(status: int) -> None:
+    def answer(heard: Heard) -> bytes:
+        return reply(status, b"", retry_after="0") if "poison" in json.dumps(heard.body) else GOOD
+
+    async with OddServer(answers=[answer]) as server, opened(server.url, attempts=2) as judge:
+        for _ in range(3):
+            failure = (await judge.choose(choose("poison"), deadline_s=None)).answer
+            assert isinstance(failure, Failure)
+            assert failure.status is Status.UNAVAILABLE
+            assert f"(status {status}) failed" in failure.message
+            assert judge.trouble() == ""
+            assert isinstance((await judge.choose(choose(), deadline_s=None)).answer, Choice)
+        assert len(server.heard) == 3 * (2 + 1 + 1)
+        limited = reply(200, {"error": {"code": 429, "message": "slow down"}})
+        server.answers = [limited]
+        failure = (await judge.choose(choose("other"), deadline_s=time.monotonic() + 0.2)).answer
+        assert isinstance(failure, Failure)
+        assert "accepts no more requests" in failure.message
+
+
+async def test_a_server_that_limits_the_test_question_is_not_down() -> None:
+    def answer(heard: Heard) -> bytes:
+        return reply(429, {}, retry_after="9") if "water" in json.dumps(heard.body) else reply(500, b"")
+
+    async with OddServer(answers=[answer]) as server, opened(server.url, attempts=1) as judge:
+        failure = (await judge.choose(choose(), deadline_s=None)).answer
+        assert isinstance(failure, Failure)
+        assert "(status 500) failed" in failure.message
+        assert judge.trouble() == ""
+        assert len(server.heard) == 2
+
+
+async def test_a_server_that_refuses_the_test_question_is_down_for_that_reason() -> None:
+    def answer(heard: Heard) -> bytes:
+        return reply(401, b"") if "water" in json.dumps(heard.body) else reply(500, b"")
+
+    async with OddServer(answers=[answer]) as server, opened(server.url, attempts=1) as judge:
+        failure = (await judge.choose(choose(), deadline_s=None)).answer
+        assert isinstance(failure, Failure)
+        assert failure.status is Status.UNAVAILABLE
+        assert "judge_token" in judge.trouble()
 
 
 @pytest.mark.parametrize(

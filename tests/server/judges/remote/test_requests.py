@@ -1,6 +1,7 @@
 """Whatever a probe meets, the next one follows."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,13 +23,55 @@ from gradewire_server.judges.remote.server import Answer, Question
 from gradewire_server.settings.judge import RemoteJudgeConfig
 
 
+async def untested(error: RemoteError) -> RemoteError:
+    raise AssertionError(f"a failed connection needs no test question: {error}")
+
+
 async def recovers(probe: Callable[[], Awaitable[None]]) -> None:
-    availability = ServerAvailability("m", probe, backoff=Backoff(0.01, 0.01), probe_timeout_s=0.05)
+    availability = ServerAvailability("m", probe, untested, backoff=Backoff(0.01, 0.01), probe_timeout_s=0.05)
     try:
-        availability.failed(unreachable("http://h/v1"), sent_s=0.0)
+        await availability.failed(unreachable("http://h/v1"), sent_s=0.0)
         assert availability.trouble
         await eventually(lambda: not availability.trouble)
         assert availability.refusal() is None
+    finally:
+        await availability.close()
+
+
+@pytest.mark.parametrize("answered", [True, False])
+async def test_requests_that_failed_together_cost_one_test_question(answered: bool) -> None:  # noqa: FBT001
+    tested: list[RemoteError] = []
+
+    async def probe() -> None:
+        raise unreachable("http://h/v1")
+
+    async def test(error: RemoteError) -> RemoteError | None:
+        tested.append(error)
+        await asyncio.sleep(0.01)
+        return None if answered else server_error(at="the test question's server")
+
+    availability = ServerAvailability("m", probe, test)
+    try:
+        sent_s = time.monotonic()
+        await asyncio.gather(*(availability.failed(server_error(), sent_s=sent_s) for _ in range(20)))
+        assert len(tested) == 1
+        assert availability.trouble == ("" if answered else "the test question's server failed. Try again")
+    finally:
+        await availability.close()
+
+
+async def test_a_test_question_without_an_answer_leaves_the_items_error() -> None:
+    async def test(error: RemoteError) -> RemoteError | None:
+        await asyncio.sleep(60)
+        raise error
+
+    async def probe() -> None:
+        raise unreachable("http://h/v1")
+
+    availability = ServerAvailability("m", probe, test, probe_timeout_s=0.05)
+    try:
+        await availability.failed(server_error(at="it"), sent_s=time.monotonic())
+        assert availability.trouble == "it failed. Try again"
     finally:
         await availability.close()
 

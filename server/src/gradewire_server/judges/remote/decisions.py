@@ -150,6 +150,14 @@ class DecisionServer(Server):
         await self.find_out()  # the server may have changed
 
     @override
+    async def fails_a_test(self, error: RemoteError) -> RemoteError | None:
+        try:
+            await self.find_out()
+        except RemoteError as unanswered:
+            return unanswered if unanswered.kind in errors.SERVER_AWAY else None
+        return None
+
+    @override
     async def close(self) -> None:
         await self._client.close()
 

@@ -105,7 +105,7 @@ class RemoteJudge(Judge):
         self._server = server
         self._config = config
         self._telemetry = telemetry
-        self._availability = ServerAvailability(status.name, server.probe)
+        self._availability = ServerAvailability(status.name, server.probe, server.fails_a_test)
         self._queue = RequestQueue(_places(config), server.questions_per_request, self._send)
         self._closed = False
 
@@ -234,7 +234,7 @@ class RemoteJudge(Judge):
                     await asyncio.sleep(wait_s)
                     continue
                 if error.kind in SERVER_AWAY:
-                    self._availability.failed(error, sent_s=first_s)
+                    await self._availability.failed(error, sent_s=first_s)
                 if failure.status is Status.UNAVAILABLE and failure.retry_after_s is None:
                     error.failure = replace(failure, retry_after_s=round(wait_s, 3))
                 raise

@@ -129,6 +129,14 @@ class OpenAIServer(Server):
         await self._settle_doubt(doubt)
 
     @override
+    async def fails_a_test(self, error: RemoteError) -> RemoteError | None:
+        try:
+            general = await self._learner.refusal(self._learner.dialect, self._learner.now_s())
+        except RemoteError as unanswered:
+            return unanswered if unanswered.kind in errors.SERVER_AWAY else None
+        return None if general is None else self._client.with_words(*general)
+
+    @override
     async def close(self) -> None:
         await self._client.close()
 

@@ -17,7 +17,7 @@ from gradewire_server.domain.caller import current_caller
 from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import JudgePrompt
 from gradewire_server.judges.connections.places import Places
-from gradewire_server.judges.remote.errors import RemoteError
+from gradewire_server.judges.remote.errors import RemoteError, RemoteFault
 from gradewire_server.judges.remote.server import Answer, Question
 
 _log = logging.getLogger(__name__)
@@ -36,18 +36,23 @@ class ServerAvailability:
 
     Args:
         probe: Function that sends a minimal request, and raises RemoteError while the server cannot answer.
+        test: Function that asks a test question after an error, and returns the error that it meets, or None if the
+            server answers it.
     """
 
     def __init__(
         self,
         name: str,
         probe: Callable[[], Awaitable[None]],
+        test: Callable[[RemoteError], Awaitable[RemoteError | None]],
         *,
         backoff: Backoff = _PROBES,
         probe_timeout_s: float = _PROBE_TIMEOUT_S,
     ) -> None:
         self._name = name
         self._probe = probe
+        self._test = test
+        self._testing = asyncio.Lock()
         self._backoff = backoff
         self._probe_timeout_s = probe_timeout_s
         self._failure: Failure | None = None
@@ -74,13 +79,34 @@ class ServerAvailability:
             _log.info("judge %s: its server answers again", self._name)
         self._failure = None
 
-    def failed(self, error: RemoteError, *, sent_s: float) -> None:
+    async def failed(self, error: RemoteError, *, sent_s: float) -> None:
         """Record a request that failed after all its attempts, with an error from `SERVER_AWAY`.
 
         Ignore the error if the server has answered a request since `sent_s`, the time of the first attempt in
-        `time.monotonic()` seconds.
+        `time.monotonic()` seconds. Some servers fail for a single item, so ask a test question after SERVER_ERROR.
         """
-        if self._succeeded_s > sent_s or self._failure is not None:
+        if error.kind is not RemoteFault.SERVER_ERROR:
+            self._away(error, sent_s)
+            return
+        async with self._testing:  # one test question for all requests that failed together
+            if not self._may_be_away(sent_s):
+                return
+            found: RemoteError | None = error
+            try:
+                async with asyncio.timeout(self._probe_timeout_s):
+                    found = await self._test(error)
+            except TimeoutError:
+                _log.debug("judge %s: its server does not answer a test question in time", self._name)
+            if found is None:
+                self.succeeded()
+            else:
+                self._away(found, sent_s)
+
+    def _may_be_away(self, sent_s: float) -> bool:
+        return self._succeeded_s <= sent_s and self._failure is None
+
+    def _away(self, error: RemoteError, sent_s: float) -> None:
+        if not self._may_be_away(sent_s):
             return
         _log.warning("judge %s: %s (%s)", self._name, error.failure.message, error.kind.value)
         self._failure = error.failure

@@ -139,5 +139,13 @@ class Server(Protocol):
     async def probe(self) -> None:
         """Send a minimal request; raise RemoteError while the server is unusable."""
 
+    async def fails_a_test(self, error: RemoteError) -> RemoteError | None:
+        """Ask a test question after a request failed with `error`, to tell if other requests fail too.
+
+        Returns:
+            None if the server answers or limits requests, else the error for callers. Without a test question, `error`.
+        """
+        return error
+
     async def close(self) -> None:
         """Close all connections."""
