@@ -289,7 +289,7 @@ class MetricScore:
         if self.parts is not None:
             for name in type(self.parts).__slots__:
                 value = getattr(self.parts, name)
-                if value is not None:
+                if value is not None and (self.score is not None or value not in ("", ())):
                     row[name] = list(value) if isinstance(value, tuple) else value
         if self.correct is not None:
             row["correct"] = self.correct

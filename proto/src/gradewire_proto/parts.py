@@ -171,7 +171,8 @@ class JudgeParts:
             right when shown references of an unrelated question.
         demonstrations: Type of the demonstrations shown: "binary", "short" or "long"; empty if none were shown.
         prompt_tokens: Number of tokens that the judge read in all rounds, including fixed turns and thoughts. If a
-            judge decided, 0 means that the judge's server does not count tokens.
+            judge answered, 0 means that the judge's server does not count tokens. If an answer could not be used, and
+            the result therefore has no score, only this field and the next are set.
         generated_tokens: Number of tokens that the judge wrote in all rounds.
         other_key_score: The judge's score when shown references of an unrelated question; absent if the guard did not
             ask the judge.

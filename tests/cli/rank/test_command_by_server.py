@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from tests.cli.conftest import read_rows, write_rows
 
+from gradewire import Candidates, Client, Status
 from gradewire.api import embedded_transport
 from gradewire.rewards import GroupReward, RewardSample
 from gradewire_cli.group import gradewire
@@ -30,7 +31,7 @@ class Judging(BaseHTTPRequestHandler):
         self.server.asked += 1  # type: ignore[attr-defined]
         shown = next(each["content"] for each in reversed(body["messages"]) if each["role"] == "user")
         first, second = (re.findall(rf"Answer {label}: (.*)", shown)[-1] for label in "AB")
-        label = "tie" if len(first) == len(second) else "AB"[len(second) > len(first)]
+        label = "Hm" if "odd" in first else "tie" if len(first) == len(second) else "AB"[len(second) > len(first)]
         top = {"token": label, "logprob": -0.01}
         choice = {
             "finish_reason": "stop",
@@ -61,6 +62,21 @@ def judge_server() -> Iterator[ThreadingHTTPServer]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def test_answers_that_cannot_be_read_have_their_cost(tmp_path: Path) -> None:
+    with judge_server() as server:
+        settings = {
+            "judge_backend": "openai",
+            "judge_url": f"http://127.0.0.1:{server.server_address[1]}/v1",
+            "judge_remote_model": "m",
+            "model_repository": str(tmp_path),
+        }
+        with Client(transport=embedded_transport(disk_directory=str(tmp_path / "cache"), **settings)) as client:
+            ranking = client.rank([Candidates("Which one?", ["odd one", "odd one out"])])[0]
+        assert server.asked == 2  # type: ignore[attr-defined]
+    assert ranking.pairs[0].comparison.status is Status.UNPARSABLE
+    assert (ranking.cost.verdicts, ranking.cost.prompt_tokens, ranking.cost.generated_tokens) == (2, 200, 2)
 
 
 def test_a_remote_judge_ranks_lists_at_the_cost_that_the_dry_run_said(

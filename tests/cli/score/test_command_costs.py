@@ -244,7 +244,10 @@ def test_tokens_that_are_not_told_are_unknown_in_rows_and_summary(command: Comma
 
 
 class Paid(BaseHTTPRequestHandler):
-    """An OpenAI-compatible server that counts 100 tokens read and 5 written for each answer."""
+    """An OpenAI-compatible server that counts 100 tokens read and 5 written for each answer.
+
+    Its model does not grade the answers of Eve.
+    """
 
     protocol_version = "HTTP/1.1"
 
@@ -252,12 +255,13 @@ class Paid(BaseHTTPRequestHandler):
         self.reply({"data": [{"id": "m", "owned_by": "somebody"}]})
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
+        asked = self.rfile.read(int(self.headers["content-length"]))
         self.server.asked += 1  # type: ignore[attr-defined]
-        top = [{"token": "correct", "logprob": -0.1}]
+        said = "Hm" if b"Eve" in asked else "correct"
+        top = [{"token": said, "logprob": -0.1}]
         choice = {
             "finish_reason": "stop",
-            "message": {"role": "assistant", "content": "correct"},
+            "message": {"role": "assistant", "content": said},
             "logprobs": {"content": [{**top[0], "top_logprobs": top}]},
         }
         self.reply({"choices": [choice], "usage": {"prompt_tokens": 100, "completion_tokens": 5}})
@@ -298,7 +302,11 @@ def test_a_paid_judge_is_asked_as_often_as_the_dry_run_said(tmp_path: Path, monk
         assert reckoned.exit_code == 0, reckoned.output
         assert server.asked == 0  # type: ignore[attr-defined]
         assert reckoned.stdout.startswith("lave: 3 calls (3 rows, 1 repeated, 1 without a judge call)")
-        done = CliRunner().invoke(gradewire, run)
+        done = CliRunner().invoke(gradewire, [*run, "--fail-on", "never"])
         assert done.exit_code == 0, done.output
         assert server.asked == 3  # type: ignore[attr-defined]
+    eve = json.loads(done.stdout.splitlines()[3])["scores"]["lave"]
+    assert (eve["status"], eve["prompt_tokens"], eve["generated_tokens"]) == ("UNPARSABLE", 100, 5)
+    assert "decided_by" not in eve
+    # The server is paid for the answer that could not be read, too.
     assert "in this run, the judge read 300 tokens and wrote 15, price 0.00075" in done.stderr, done.stderr

@@ -63,8 +63,8 @@ _WARNING: dict[int, ScoreWarning] = {
 # Types that have the same field names as their messages.
 Decoded = TypeVar("Decoded", ModelInfo, MetricInfo, MetricParameterInfo, Limits, Provenance)
 
-# Parts that a failed result keeps, to show which step decided.
-_PARTS_OF_FAILURES = frozenset({"auto"})
+# Parts that a failed result keeps, to show which step decided, or what a judge's unusable answers cost.
+_PARTS_OF_FAILURES = frozenset({"auto", "judge"})
 
 
 def decode_model_list(reply: models_pb2.ListModelsResponse) -> ModelList:

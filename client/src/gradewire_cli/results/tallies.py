@@ -18,6 +18,7 @@ from gradewire.metrics import METRIC_TYPES, Auto
 from gradewire.results import ScoreWarning, Status
 from gradewire_cli.results.resumable_output import verdict
 from gradewire_cli.results.tables import number
+from gradewire_proto.parts import JudgeParts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +86,7 @@ class JudgeTally:
         judged: Number of scored rows that the judge decided.
         ruled: Number of scored rows that a rule decided.
         used: Tokens of the judged rows. The fixed prompt counts for each row.
-        paid: Tokens of rows for which this run called a judge and got a score.
+        paid: Tokens of rows for which this run called a judge and got an answer, even one that could not be used.
         masses: The total probability of each row's labels, for rows whose backend reports this probability.
         remembered: Number of this run's rows whose judge answers all came from a cache.
         timed: Number of this run's rows for which a judge was called. `inference_s` and `queue_s` are the total
@@ -115,7 +116,9 @@ class JudgeTally:
         if score is None:
             return
         hits = score.cache_hits
-        if hits.computed and result["score"] is not None and result.get("decided_by") != "rule":
+        # A failed row whose judge answered has parts. Its tokens are paid for too.
+        answered = result["score"] is not None or isinstance(score.parts, JudgeParts)
+        if hits.computed and answered and result.get("decided_by") != "rule":
             self.paid.add(result)
         if hits.computed or hits.joined:
             self.timed += 1
@@ -125,8 +128,8 @@ class JudgeTally:
             self.remembered += 1
 
     def text(self, prices: JudgePrices | None = None) -> str:
-        """Return a readable line, with the cost if `prices` are given. Return "" if nothing was judged."""
-        if not self.judged + self.ruled:
+        """Return a readable line, with the cost if `prices` are given. Return "" if no judge was asked."""
+        if not self.judged + self.ruled and not self.paid:
             return ""
         said = [f"{self.judged} judged" + (f", {self.ruled} by rule" if self.ruled else "")]
         if known := self.used.rows:

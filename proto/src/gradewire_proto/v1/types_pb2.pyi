@@ -2670,8 +2670,9 @@ class JudgeParts(_message.Message):
     demonstrations: _builtins.str
     """Type of the demonstrations shown: "binary", "short" or "long"; empty if none were shown."""
     prompt_tokens: _builtins.int
-    """Number of tokens that the judge read in all rounds, including fixed turns and thoughts. If a judge decided, 0 means
-    that the judge's server does not count tokens.
+    """Number of tokens that the judge read in all rounds, including fixed turns and thoughts. If a judge answered, 0 means
+    that the judge's server does not count tokens. If an answer could not be used, and the result therefore has no
+    score, only this field and the next are set.
     Unknown: 0.
     """
     generated_tokens: _builtins.int

@@ -191,11 +191,16 @@ class Failure:
     Attributes:
         message: A message with advice for the user, cut to MAX_MESSAGE_CHARACTERS.
         retry_after_s: If the status is UNAVAILABLE, the seconds after which a retry may succeed, or None if unknown.
+        prompt_tokens: The number of tokens that a judge read for an answer that cannot be used, or None if unknown;
+            0 if no judge answered.
+        generated_tokens: The same for the tokens that the judge wrote.
     """
 
     status: Status
     message: str
     retry_after_s: float | None = None
+    prompt_tokens: int | None = 0
+    generated_tokens: int | None = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", shortened(self.message, MAX_MESSAGE_CHARACTERS))

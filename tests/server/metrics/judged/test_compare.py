@@ -394,6 +394,28 @@ def test_tokens_count_over_both_orders_where_the_judge_tells_them() -> None:
     assert result.compared.prompt_tokens is None
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "read", "orders"),
+    [
+        (Failure(Status.UNPARSABLE, "odd", None, 100, 2), Failure(Status.UNPARSABLE, "odd", None, 50, 1), 150, 2),
+        (Failure(Status.UNPARSABLE, "odd", None, None, 1), Failure(Status.UNPARSABLE, "odd", None, 50, 1), None, 2),
+        # A judge that fails for one order has answered the other one.
+        (Failure(Status.UNAVAILABLE, "away"), Failure(Status.UNPARSABLE, "odd", None, 50, 1), 50, 0),
+    ],
+)
+def test_tokens_of_unusable_answers_are_counted(first: Failure, second: Failure, read: int | None, orders: int) -> None:
+    said = iter((first, second))
+    result, _ = compared(script=Script(on_choose=lambda _: next(said)))
+    assert result.status is first.status
+    assert result.compared is not None
+    assert (result.compared.prompt_tokens, len(result.compared.orders)) == (read, orders)
+
+
+def test_a_judge_that_never_answered_has_no_cost() -> None:
+    result, _ = compared(script=Script(failure=Failure(Status.UNAVAILABLE, "away")))
+    assert result.compared is None
+
+
 def test_a_judge_that_finds_both_answers_equally_probable_says_a_tie() -> None:
     result, _ = compared(script=Script(on_choose=lambda need: choice(need, [0.4, 0.4, 0.2])))
     assert winner(result) is Winner.TIE

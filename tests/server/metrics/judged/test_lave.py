@@ -1,5 +1,6 @@
 """LAVE: ratings from probabilities, reasons before them, binary questions by rule."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -82,6 +83,25 @@ def test_a_judge_that_writes_nothing_gives_no_score() -> None:
     assert result.status is Status.UNPARSABLE
     assert "reason" in result.message
     assert len(table.judge.asked) == 1
+    assert result.parts == JudgeParts(prompt_tokens=9, generated_tokens=1)
+
+
+@pytest.mark.parametrize(
+    ("failure", "read", "written"),
+    [
+        (Failure(Status.UNAVAILABLE, "away"), 9, 4),
+        (Failure(Status.UNPARSABLE, "odd", None, 100, 2), 109, 6),
+        (Failure(Status.UNPARSABLE, "odd", None, None, None), None, None),
+    ],
+)
+def test_tokens_of_answers_before_a_failure_are_told(failure: Failure, read: int | None, written: int | None) -> None:
+    script = Script(
+        on_generate=lambda _: Generated("As it is", complete=True, prompt_tokens=9, generated_tokens=4),
+        on_choose=lambda _: failure,
+    )
+    result, _ = rated(script, mode="rationale")
+    assert (result.status, result.message) == (failure.status, failure.message)
+    assert result.parts == JudgeParts(prompt_tokens=read, generated_tokens=written)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +235,7 @@ def test_a_failure_of_the_judge_is_the_result() -> None:
 def test_a_failure_behind_the_reason_is_the_result() -> None:
     failure = Failure(Status.TIMEOUT, "late")
     result, _ = rated(Script(on_choose=lambda _: failure), mode="rationale")
-    assert result == MetricResult.failed(failure)
+    assert replace(result, parts=None) == MetricResult.failed(failure)
 
 
 @pytest.mark.parametrize(

@@ -125,8 +125,9 @@ def test_a_judge_that_fails_the_second_time_gives_no_score() -> None:
             return choice(need, (0.0, 0.0, 1.0), mass=0.9)
         return Failure(Status.TIMEOUT, "too late")
 
-    result, _ = judged(LAVE, LaveParameters(guard=JudgeGuard.OTHER_KEY), said)
+    result, table = judged(LAVE, LaveParameters(guard=JudgeGuard.OTHER_KEY), said)
     assert (result.status, result.score, result.correct) == (Status.TIMEOUT, None, None)
+    assert result.parts.prompt_tokens == len(table.judge.seen[0].split())
 
 
 def test_an_unknown_guard_is_refused() -> None:

@@ -8,6 +8,7 @@ from tests.support.judges.scripted import Script, choice, saying, shown
 
 from gradewire_cli.prompt_starters import STARTERS, starter
 from gradewire_proto.choices import CompareMode, JudgeGuard, LabelValue, LaveMode
+from gradewire_proto.parts import JudgeParts
 from gradewire_server.domain.items import Failure, Item, Pair, ResultWarning, Status, Winner
 from gradewire_server.domain.judge import Choose, Generate, Generated
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
@@ -126,6 +127,10 @@ def test_a_text_without_a_label_is_a_status(answer: Any, status: Status) -> None
     result = table.run(LAVE.score(item, parameters, NO_MODEL))
     assert (result.status, result.score) == (status, None)
     warned = status is Status.UNPARSABLE
+    # An answer that cannot be used has its price too.
+    assert (result.parts is not None) == warned
+    if isinstance(answer, Generated):
+        assert result.parts == JudgeParts(prompt_tokens=9, generated_tokens=3)
     assert result.warnings == ((ResultWarning.TRUNCATED, ResultWarning.MASKED) if warned else ())
 
 

@@ -58,6 +58,14 @@ _RETRY_S: Final = 2.0
 _MILLION: Final = 1e6
 
 
+def _read_or_bill(need: JudgeNeed, answer: Answer, sent: JudgePrompt) -> JudgeAnswer | Failure:
+    """Convert a server's answer like `_read`. An answer that cannot be read has its price too."""
+    read = _read(need, answer, sent)
+    if not isinstance(read, Failure):
+        return read
+    return replace(read, prompt_tokens=answer.tokens.prompt, generated_tokens=answer.tokens.generated)
+
+
 def _read(need: JudgeNeed, answer: Answer, sent: JudgePrompt) -> JudgeAnswer | Failure:
     """Convert a server's answer. `sent` is the prompt that was sent, perhaps with a cut prediction."""
     if answer.exhausted:
@@ -139,7 +147,7 @@ class RemoteJudge(Judge):
             question = Question(prompt, max_tokens=need.max_tokens, stop=need.stop, namespace=need.namespace)
         timing = Timing()
         answered = await self._answered(question, deadline_s, timing)
-        answer = answered if isinstance(answered, Failure) else _read(need, *answered)
+        answer = answered if isinstance(answered, Failure) else _read_or_bill(need, *answered)
         return JudgeReply(answer, AnswerSource.COMPUTED, timing)
 
     @override

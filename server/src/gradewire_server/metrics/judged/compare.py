@@ -214,7 +214,7 @@ class PairRounds(Exchange):
         """Return a result without a winner. If the judge answered without a clear verdict, include its answers."""
         result = MetricResult.failed(failure)
         if failure.status not in {Status.UNPARSABLE, Status.INCONSISTENT}:
-            return result
+            return replace(result, compared=replace(self.compared(), orders=())) if self.is_billed else result
         return replace(result, warnings=self.warnings, compared=self.compared())
 
 
@@ -388,8 +388,8 @@ def _ask_for_texts(
     asked: PairRounds, model: str, variant: Variant, asking: Sequence[tuple[Order, JudgePrompt]]
 ) -> Rounds[None]:
     answers = yield from ask_for_text(model, variant, [prompt for _, prompt in asking])
+    _count(asked, answers)
     for (order, _), answer in zip(asking, answers, strict=True):
-        _count(asked, answer)
         order.take_text(variant, answer)
     _stop_without_verdict(asking)
 
@@ -400,22 +400,23 @@ def _ask_step_in_orders(
     if not asking:
         return
     answers = yield from ask_step(model, step, [prompt for _, prompt in asking])
+    _count(asked, answers)
     for (order, _), answer in zip(asking, answers, strict=True):
-        _count(asked, answer)
         order.take(step, answer, delimiters)
     _stop_without_verdict(asking)
 
 
-def _count(asked: PairRounds, answer: Answer) -> None:
-    """Count an answer's tokens; raise FailureError if the judge failed."""
-    if isinstance(answer, Failure):
-        if answer.status is not Status.UNPARSABLE:
+def _count(asked: PairRounds, answers: Sequence[Answer]) -> None:
+    """Count the tokens of all answers, then raise FailureError if the judge failed."""
+    for answer in answers:
+        asked.count(answer)
+    for answer in answers:
+        if not isinstance(answer, Failure):
+            asked.cut |= answer.truncated
+            asked.too_long |= answer.truncated
+        elif answer.status is not Status.UNPARSABLE:
             asked.too_long |= answer.status is Status.INVALID_INPUT
             raise FailureError(answer)
-        return
-    asked.count(answer)
-    asked.cut |= answer.truncated
-    asked.too_long |= answer.truncated
 
 
 def _stop_without_verdict(asking: Sequence[tuple[Order, JudgePrompt]]) -> None:

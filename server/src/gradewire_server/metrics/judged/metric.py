@@ -228,8 +228,13 @@ class Exchange:
         found = self.prompt_tokens, self.generated_tokens
         return (None, None) if None in found else found
 
-    def count(self, more: "Choice | Generated | Exchange") -> None:
-        """Add the tokens of an answer or another exchange."""
+    @property
+    def is_billed(self) -> bool:
+        """True if the judge has answered."""
+        return self.tokens != (0, 0)
+
+    def count(self, more: "Answer | Exchange | JudgeParts") -> None:
+        """Add the tokens of an answer or another exchange. Tokens of a failure are those of an unusable answer."""
         self.prompt_tokens = _added(self.prompt_tokens, more.prompt_tokens)
         self.generated_tokens = _added(self.generated_tokens, more.generated_tokens)
 
@@ -282,20 +287,20 @@ def ask_judge(model: str, file: PromptFile, variant_name: str, item: Item, view:
     if variant.max_tokens:
         prompt = judge_prompt(fixed, shown.rendered, variant, {}, images)
         (written,) = yield from ask_for_text(model, variant, [prompt])
+        judged.count(written)
         chosen = read_text(variant, written)
         if isinstance(written, Failure) or isinstance(chosen, Failure):
             raise _failed(judged, written, chosen)
-        judged.count(written)
         judged.cut |= written.truncated
         judged.choices, judged.answers = chosen, {WRITTEN: spoken_text(written.text)}
         return judged
     for step in variant.steps:
         prompt = judge_prompt(fixed, shown.rendered, variant, judged.answers, images)
         (answer,) = yield from ask_step(model, step, [prompt])
+        judged.count(answer)
         read = read_answer(step, answer, variant.delimiters)
         if isinstance(answer, Failure) or isinstance(read, Failure):
             raise _failed(judged, answer, read)
-        judged.count(answer)
         judged.cut |= answer.truncated
         judged.answers[step.name] = read
         if isinstance(answer, Choice):
@@ -307,7 +312,9 @@ def _failed(judged: Judged, *found: object) -> FailureError:
     failure = next(each for each in found if isinstance(each, Failure))
     # Cut or masked text may explain an unreadable reply, but no other failure.
     warnings = judged.warnings if failure.status is Status.UNPARSABLE else ()
-    return FailureError(failure, replace(MetricResult.failed(failure), warnings=warnings))
+    prompt_tokens, generated_tokens = judged.tokens
+    parts = JudgeParts(prompt_tokens=prompt_tokens, generated_tokens=generated_tokens) if judged.is_billed else None
+    return FailureError(failure, replace(MetricResult.failed(failure), warnings=warnings, parts=parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,7 +391,12 @@ class JudgedMetric(Generic[P]):
         # Show the same demonstrations, so that only the key differs.
         view = replace(view, kind=view.kind or kind_of_question(item, count_references(item.references)))
         about_key = replace(item, references=other_key(item))
-        other = yield from ask_judge(parameters.model, parameters.file, parameters.variant, about_key, view)
+        try:
+            other = yield from ask_judge(parameters.model, parameters.file, parameters.variant, about_key, view)
+        except FailureError as error:
+            if isinstance(error.result.parts, JudgeParts):
+                judged.count(error.result.parts)
+            raise _failed(judged, error.failure) from None
         judged.count(other)
         return self._by_judge(judged, said.compare_with_key(self._verdict_of(other, parameters)))
 

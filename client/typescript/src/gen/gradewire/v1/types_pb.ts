@@ -2255,8 +2255,9 @@ export type JudgeParts = Message<"gradewire.v1.JudgeParts"> & {
   demonstrations: string;
 
   /**
-   * Number of tokens that the judge read in all rounds, including fixed turns and thoughts. If a judge decided, 0 means
-   * that the judge's server does not count tokens.
+   * Number of tokens that the judge read in all rounds, including fixed turns and thoughts. If a judge answered, 0 means
+   * that the judge's server does not count tokens. If an answer could not be used, and the result therefore has no
+   * score, only this field and the next are set.
    * Unknown: 0.
    *
    * @generated from field: uint32 prompt_tokens = 9;
