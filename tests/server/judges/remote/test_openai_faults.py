@@ -217,6 +217,28 @@ async def test_the_servers_own_words_are_shown_shortened_and_without_the_key(bad
     assert "\n" not in failure.message
 
 
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [
+        ("Paris", {}),
+        (None, {}),
+        ("Rating: 2", {"finish": "content_filter"}),
+        ("x", {"finish": "refusal"}),
+    ],
+)
+async def test_an_answer_that_cannot_be_used_has_its_tokens(text: str | None, more: dict[str, str]) -> None:
+    known = completion(text, [{"x": -0.1}] if text == "Paris" else None, prompt_tokens=100, completion_tokens=3, **more)
+    failure = await failure_of([known])
+    assert failure.status is Status.UNPARSABLE
+    assert (failure.prompt_tokens, failure.generated_tokens) == (100, 3)
+
+
+async def test_a_failure_without_an_answer_has_no_tokens() -> None:
+    for bad in (reply(500, b""), reply(400, {"error": "no"})):
+        failure = await failure_of([bad], attempts=1)
+        assert (failure.prompt_tokens, failure.generated_tokens) == (0, 0)
+
+
 @pytest.mark.parametrize("body", [b"", b"{}", b"<p></p>"])
 async def test_a_refusal_without_words_shows_none(body: bytes) -> None:
     assert "words" not in (await failure_of([reply(401, body)])).message

@@ -6,7 +6,7 @@ import re
 import time
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from gradewire_server.domain.items import Failure, Status, quoted
 from gradewire_server.judges.remote.error_bodies import READ_CHARACTERS, error_in_success, parsed_json, read_error
@@ -124,6 +124,11 @@ class RemoteError(Exception):
         super().__init__(message)
         self.kind = kind
         self.failure = Failure(status, message, retry_after_s)
+
+    def billed(self, prompt_tokens: int | None, generated_tokens: int | None) -> Self:
+        """Add the tokens of an answer that cannot be used, or None for unknown numbers, and return this error."""
+        self.failure = replace(self.failure, prompt_tokens=prompt_tokens, generated_tokens=generated_tokens)
+        return self
 
 
 def rate_limited(retry_after_s: float | None) -> RemoteError:

@@ -351,15 +351,16 @@ def answer_from(written: Written, question: Question, dialect: Dialect, reply: R
     """Return the answer in a server's text; raise RemoteError if the text is missing or was filtered."""
     finish = written.finish.casefold() if isinstance(written.finish, str) else ""
     text = written.text
+    bill = written.tokens.prompt, written.tokens.generated
     if _FILTERED.fullmatch(finish):
-        raise errors.filtered(_REFUSED) if finish == "refusal" else errors.filtered()
+        raise (errors.filtered(_REFUSED) if finish == "refusal" else errors.filtered()).billed(*bill)
     if written.refusal and not (text or "").strip():
-        raise errors.filtered(_REFUSED)
+        raise errors.filtered(_REFUSED).billed(*bill)
     if finish in _FAILED and not (text or "").strip():
         raise errors.server_error(at=errors.server_at(reply.address))
     cut = finish in _CUT
     if text is None and not cut:
-        raise errors.unreadable("no text")
+        raise errors.unreadable("no text").billed(*bill)
     # JSON can contain lone surrogates, which no result can.
     text = (text or "").encode("utf-8", "replace").decode()
     # Without a text, the judge only wrote thoughts.
