@@ -51,10 +51,12 @@ def test_answers_of_each_kind_stay_apart() -> None:
         Choice((0.1, 0.9), None, None),
         Generated("", complete=True, prompt_tokens=None, generated_tokens=None),
         Failure(Status.UNAVAILABLE, "later", 0.5),
+        Failure(Status.UNPARSABLE, "odd", None, 100, None),
     ):
         again = ASK_REPLY.validate_json(ASK_REPLY.dump_json(JudgeReply(answer, AnswerSource.COMPUTED, Timing())))
         assert isinstance(again, JudgeReply)
         assert type(again.answer) is type(answer)
+        assert again.answer == answer
 
 
 def test_a_host_that_stops_says_so_whatever_it_was_asked() -> None:
