@@ -73,6 +73,34 @@ def test_equal_prompts_are_separate_groups_with_a_number_of_generations() -> Non
     assert [reward.value for reward in rewards] == [0.0, 1.0, 1.0, 0.0]
 
 
+@pytest.mark.parametrize(
+    "other", [samples_of("a", question="another"), samples_of("a", references=("another",))], ids=["question", "gold"]
+)
+def test_completions_of_different_prompts_are_never_one_group(other: list[RewardSample]) -> None:
+    judge = Judge()
+    with GroupReward(judge, num_generations=2) as scorer:
+        for samples in (samples_of("a", "aa", "aaa") + other, other + samples_of("a")):
+            with pytest.raises(InvalidRequest, match=r"num_generations=2: samples \d and \d have different questions or"):
+                scorer.score(samples)
+        with pytest.raises(InvalidRequest, match="num_generations=2"):
+            scorer.plan(other + samples_of("a"))
+    with GroupReward(judge, num_generations=2) as scorer, pytest.raises(InvalidRequest, match="samples 0 and 1 have"):
+        TrlReward(scorer)(prompts=["Q", "P"], completions=["q1", "q2"], completion_ids=[[1], [1]])
+    assert judge.shown == []
+
+
+def test_a_group_that_no_ranking_takes_is_refused_before_the_judge_is_asked() -> None:
+    judge = Judge()
+    with GroupReward(judge) as scorer, pytest.raises(InvalidRequest, match="65 completions have the same question"):
+        scorer.score(samples_of(*("a" * length for length in range(1, 66))))
+    with (
+        GroupReward(judge, max_pairs=2) as scorer,
+        pytest.raises(InvalidRequest, match="max_pairs=2: 4 completions need at least 3 pairs"),
+    ):
+        scorer.score(samples_of("a", "aa", "aaa", "aaaa"))
+    assert judge.shown == []
+
+
 def test_what_cannot_be_compared_has_its_status_and_no_reward() -> None:
     chat = [{"role": "assistant", "content": "<think>dog? no</think> aaaaa"}]
     with GroupReward(Judge()) as scorer:
@@ -148,6 +176,7 @@ def test_a_server_that_is_gone_excludes_and_a_wrong_token_raises() -> None:
         ({"by": "compare?image=true"}, "a reward sample has no picture"),
         ({"num_generations": 1}, "num_generations=1: give a number from 2 to 64"),
         ({"num_generations": 65}, "num_generations=65: give a number from 2 to 64"),
+        ({"num_generations": 8, "max_pairs": 6}, "max_pairs=6: 8 completions need at least 7 pairs"),
         ({"max_pairs": 0}, "max_pairs=0: give a whole number"),
         ({"extraction": "box"}, "extraction='box'"),
         ({"server": 3}, "server is a int"),

@@ -1,7 +1,7 @@
 """Rewards from a judge that compares the completions of one prompt with each other."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
@@ -61,6 +61,18 @@ class GroupSettings:
                 check_most(name, getattr(self, name))
         if self.num_generations is not None and not 1 < self.num_generations <= MOST_ANSWERS:
             raise InvalidRequest(f"num_generations={self.num_generations}: give a number from 2 to {MOST_ANSWERS}")
+        if self.num_generations is not None:
+            self.check_size(self.num_generations)
+
+    def check_size(self, size: int) -> None:
+        """Raise InvalidRequest if a group of `size` completions is too large, or `max_pairs` cannot connect them."""
+        if size > MOST_ANSWERS:
+            raise InvalidRequest(
+                f"{size} completions have the same question and references, but a judge compares at most "
+                f"{MOST_ANSWERS}: set num_generations"
+            )
+        if self.max_pairs is not None and self.max_pairs < size - 1:
+            raise InvalidRequest(f"max_pairs={self.max_pairs}: {size} completions need at least {size - 1} pairs")
 
     def make_calls(self) -> ClientCalls:
         """Return new calls, for one event loop in one process."""
@@ -164,7 +176,7 @@ class GroupReward:
         """Return the pairs that `score` would compare; `plan(samples).cost` is their number.
 
         Raises:
-            InvalidRequest: The number of samples is no multiple of `num_generations`.
+            InvalidRequest: The samples form no groups: see `ascore`.
         """
         return self._plan(samples, [self._read(sample) for sample in samples])[0]
 
@@ -176,7 +188,8 @@ class GroupReward:
         """Return the samples' rewards, in order. Pass all completions of a prompt in one call.
 
         Raises:
-            InvalidRequest: The number of samples is no multiple of `num_generations`.
+            InvalidRequest: The samples form no groups of `num_generations` completions of one prompt, a group has more
+                than 64 completions, or `max_pairs` is too small for it.
             RewardFailureRate: Too many of the last rewards failed.
             RewardFailed: The failure policy stops the call.
             GradewireError: The comparison, token or address is wrong.
@@ -220,7 +233,7 @@ class GroupReward:
     def _plan(
         self, samples: Sequence[RewardSample], answers: Sequence[Answer]
     ) -> tuple[RankingPlan, list[Sequence[int]]]:
-        groups = list(self._groups(samples))
+        groups = self._groups(samples)
         questions = []
         for index, group in enumerate(groups):
             first = samples[group[0]]
@@ -229,20 +242,29 @@ class GroupReward:
             questions.append(QuestionPlan.of(index, given, self._settings.max_pairs))
         return RankingPlan(questions), groups
 
-    def _groups(self, samples: Sequence[RewardSample]) -> Iterator[Sequence[int]]:
+    def _groups(self, samples: Sequence[RewardSample]) -> list[Sequence[int]]:
         size = self._settings.num_generations
         if size is None:
             same: dict[tuple[str, tuple[str, ...]], list[int]] = {}
             for place, sample in enumerate(samples):
-                same.setdefault((sample.question, tuple(map(str, sample.references))), []).append(place)
-            yield from same.values()
-            return
+                same.setdefault(_prompt_of(sample), []).append(place)
+            for group in same.values():
+                self._settings.check_size(len(group))
+            return list(same.values())
         if len(samples) % size:
             raise InvalidRequest(
                 f"{len(samples)} samples are no multiple of num_generations={size}: give all completions of a prompt "
                 "to one process in one call"
             )
-        yield from (range(start, start + size) for start in range(0, len(samples), size))
+        groups: list[Sequence[int]] = [range(start, start + size) for start in range(0, len(samples), size)]
+        for group in groups:
+            first = _prompt_of(samples[group[0]])
+            if other := next((place for place in group if _prompt_of(samples[place]) != first), None):
+                raise InvalidRequest(
+                    f"num_generations={size}: samples {group[0]} and {other} have different questions or references, "
+                    "but are in one group: give the trainer's number of completions for each prompt, or None"
+                )
+        return groups
 
     async def _compare(self, pairs: Sequence[Pair], calls: ClientCalls) -> list[Comparison]:
         """Return the pairs' comparisons. With the policy "hold", compare pairs again whose failure may pass."""
@@ -271,6 +293,10 @@ class GroupReward:
             if not error.may_pass and not isinstance(error, ServerFault):
                 raise  # the address is wrong, so a retry cannot help
             return [Comparison(None, failure_status(error), message=str(error))] * len(pairs)
+
+
+def _prompt_of(sample: RewardSample) -> tuple[str, tuple[str, ...]]:
+    return sample.question, tuple(map(str, sample.references))
 
 
 def _reward(sample: RewardSample, answer: Answer, ranked: RankedAnswer, ranking: Ranking) -> Reward:
