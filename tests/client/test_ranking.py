@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import astuple
 from typing import Any
 
 import pandas as pd
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from gradewire import (
     AsyncClient,
+    CacheHits,
     Candidates,
     Client,
     Comparison,
@@ -20,6 +22,7 @@ from gradewire import (
     Status,
     Winner,
 )
+from gradewire.pairs import OrderVerdict
 from gradewire.ranking import MOST_ANSWERS, QuestionPlan, schedule
 from gradewire.testing import StubTransport, echo_comparisons
 from gradewire_proto.v1 import judging_pb2, types_pb2
@@ -88,6 +91,9 @@ def test_ties_and_failures_are_counted_and_not_scored() -> None:
     assert {(answer.score, answer.status, answer.message) for answer in tied.answers} == {
         (None, Status.TIED, "all 2 pairs of the answer are ties")
     }
+    with Client(transport=Judge(lambda _: "tie")) as client:
+        (two,) = client.rank([{"question": "q", "answers": ["x", "y"]}])
+    assert (two.status, two.answers[0].message) == (Status.OK, "the only pair of the answer is a tie")
 
 
 def test_a_message_names_no_position_that_the_caller_does_not_know() -> None:
@@ -119,6 +125,51 @@ def test_answers_that_cannot_be_compared_do_not_stop_the_others() -> None:
     assert len(judge.shown) == 1
 
 
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ({"role": "assistant", "content": "a"}, "the answer is a dict: give a string"),
+        (["a"], "the answer is a list: give a string"),
+        (True, "the answer is True, a truth value"),
+        (b"b", "the answer is bytes: give a string"),
+        (math.inf, "the answer is inf: give a string or a finite number"),
+        (math.nan, "the answer is None: the model has no output"),
+        ("a\udc00", "the answer has a lone surrogate"),
+    ],
+)
+@pytest.mark.parametrize("kind", [dict, Candidates])
+def test_an_answer_that_is_no_text_costs_only_itself(kind: Any, answer: Any, message: str) -> None:
+    with Client(transport=Judge(longer)) as client:
+        (found,) = client.rank([kind(question="q", answers=["aa", answer, "a", 7])])
+    assert (found.status, found.order[0]) == (Status.OK, 0)
+    assert [each.status for each in found.answers] == [Status.OK, Status.INVALID_INPUT, Status.OK, Status.OK]
+    assert found.answers[1].message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("failures", "status"),
+    [
+        (["UNAVAILABLE"] * 3, "UNAVAILABLE"),
+        (["TIMEOUT", "UNAVAILABLE", "TIMEOUT"], "TIMEOUT"),
+        (["JUDGE_CANNOT_SEE"] * 3, "JUDGE_CANNOT_SEE"),
+        (["UNAVAILABLE", "UNAVAILABLE", "INCONSISTENT"], "OK"),
+        (["UNAVAILABLE", "OK", "UNAVAILABLE"], "OK"),
+    ],
+)
+def test_a_question_without_any_verdict_has_the_most_frequent_failure(failures: list[str], status: str) -> None:
+    def reply(request: judging_pb2.CompareRequest) -> judging_pb2.CompareResponse:
+        found = echo_comparisons(request, winner=longer)
+        for pair, failure in zip(found.pairs, failures, strict=True):
+            pair.status = types_pb2.Status.Value(f"STATUS_{failure}")
+            pair.message = "" if failure == "OK" else f"pair: {failure.lower()}"
+        return found
+
+    with Client(transport=StubTransport(compare=reply), deadline_s=0.5) as client:
+        (found,) = client.rank([{"question": "q", "answers": ["a", "aa", "aaa"]}])
+    assert found.status == status
+    assert found.message == ("" if status == "OK" else f"no pair could be compared: {status.lower()}")
+
+
 def test_equal_answers_are_sent_once_and_count_as_often_as_given() -> None:
     cycle = {("x", "y"): "a", ("y", "z"): "a", ("x", "z"): "b"}
     judge = Judge(lambda pair: cycle[pair.answer_a, pair.answer_b])  # type: ignore[arg-type, return-value]
@@ -132,10 +183,15 @@ def test_equal_answers_are_sent_once_and_count_as_often_as_given() -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (3, "candidates[1] is a int: give a mapping or a gradewire.Candidates"),
+        (3, "candidates[1] is an int: give a mapping or a gradewire.Candidates"),
         ({"question": "q"}, "candidates[1].answers is not a list of answers (found: question): give a list of strings"),
         ({"question": "q", "answers": "a"}, "candidates[1].answers is not a list of answers"),
-        ({"question": "q", "answers": ["a", b"b"]}, "candidates[1].answers[1] is bytes: give a string"),
+        (
+            {"question": "q", "answers": None, "id": "7"},
+            "candidates[1].answers is not a list of answers (found: question,",
+        ),
+        (Candidates("q", "ab"), "candidates[1].answers is not a list of answers (found: a str)"),
+        ({"question": "q", "answers": ["a", b"b"]}, "only 1 of 2 answers can be compared"),
         ({"question": ["q"], "answers": ["a", "b"]}, "candidates[1].question is a list: give a string"),
         ({"question": " ", "answers": ["a", "b"]}, "the question is empty: a judge needs it to compare answers"),
         ({"question": "q", "answers": ["a"]}, "give 2 to 64 answers, not 1"),
@@ -161,6 +217,33 @@ def test_a_table_is_read_and_names_of_columns_are_the_usual_ones() -> None:
     assert found.order == [1, 0]
     (pair,) = judge.shown
     assert (pair.question, list(pair.references), list(pair.captions)) == ("q", ["right"], ["seen"])
+
+
+def test_pictures_of_both_columns_are_shown_and_a_repeated_one_once() -> None:
+    judge = Judge(longer)
+    row = {"question": "q", "answers": ["a", "aa"], "image": b"one", "images": [b"two", b"one", b"three"]}
+    with Client(transport=judge) as client:
+        client.rank([row, row | {"images": None}], "compare?image=true")
+    assert [[image.data for image in pair.images] for pair in judge.shown] == [[b"two", b"one", b"three"], [b"one"]]
+
+
+@pytest.mark.parametrize(
+    ("hits", "orders", "cost"),
+    [
+        (CacheHits(computed=2), 2, RankingCost(1, 2, 101, 9)),
+        (CacheHits(disk=2), 2, RankingCost(1, 0, 0, 0, 2)),
+        (CacheHits(memory=1, computed=1), 2, RankingCost(1, 1, 50, 4, 1)),
+        (CacheHits(joined=1, redis=1), 2, RankingCost(1, 0, 0, 0, 2)),
+        (CacheHits(memory=3, computed=1), 2, RankingCost(1, 1, 25, 2, 1)),  # mode=reason: two calls for a verdict
+        (CacheHits(), 2, RankingCost(1, 2, 101, 9)),
+        (CacheHits(), 0, RankingCost(1, 0, 101, 9)),
+    ],
+)
+def test_the_cost_counts_only_what_the_judge_computed(hits: CacheHits, orders: int, cost: RankingCost) -> None:
+    verdicts = (OrderVerdict("a", "a"), OrderVerdict("b", "a"))[:orders]
+    comparison = Comparison("a", Status.OK, orders=verdicts, prompt_tokens=101, generated_tokens=9, cache_hits=hits)
+    assert QuestionPlan.of(0, Candidates("q", ["a", "b"])).ranking([comparison]).cost == cost
+    assert cost + cost == RankingCost(2, *(2 * each for each in astuple(cost)[1:]))
 
 
 def test_the_cost_is_known_before_and_a_budget_limits_it() -> None:

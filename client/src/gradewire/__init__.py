@@ -12,6 +12,7 @@ with Client("127.0.0.1:50051") as client:
 from gradewire._calls.submit import SubmitLimits
 from gradewire.api import AsyncScorer, Client, Scorer
 from gradewire.async_api import AsyncClient
+from gradewire.candidates import CandidateRows, Candidates, CandidatesLike
 from gradewire.errors import (
     AccessDenied,
     ClientClosed,
@@ -35,16 +36,7 @@ from gradewire.metrics.base import Metric
 from gradewire.metrics.choice import MetricsLike, format_metric_line, parse_metric_line
 from gradewire.metrics.generated import *
 from gradewire.pairs import Comparison, OrderVerdict, Pair, PairLike, PairsLike, Winner
-from gradewire.ranking import (
-    CandidateRows,
-    Candidates,
-    CandidatesLike,
-    RankedAnswer,
-    RankedPair,
-    Ranking,
-    RankingCost,
-    RankingPlan,
-)
+from gradewire.ranking import RankedAnswer, RankedPair, Ranking, RankingCost, RankingPlan
 from gradewire.references import EntryFailure, PrepareProgress, PrepareReport, ReferenceEntry, SyntheticGeneration
 from gradewire.results import (
     CacheHits,

@@ -172,7 +172,13 @@ def text_of(value: Any) -> str | None:
         raise UnreadableValueError(
             f" is a {type(value).__name__} ({value}): dates can be written in many ways, so give a string"
         )
-    raise UnreadableValueError(f" is a {type(value).__name__}: give a string")
+    raise UnreadableValueError(f" is {kind_of(value)}: give a string")
+
+
+def kind_of(value: object) -> str:
+    """Return a value's type for a sentence: "a list", "an int", "None"."""
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def _digits(value: float) -> str:

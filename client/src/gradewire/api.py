@@ -14,13 +14,14 @@ from gradewire._calls.prepare import PrepareCallback
 from gradewire._calls.requests import ProgressCallback
 from gradewire._calls.submit import SubmitCallback, refused
 from gradewire.async_api import AsyncClient, ClientBase
+from gradewire.candidates import CandidateRows
 from gradewire.errors import ClientClosed, ForkedClientError, MissingExtra
 from gradewire.items import ItemsLike
 from gradewire.metrics import ComparisonLike
 from gradewire.metrics.choice import MetricsLike
 from gradewire.options import CallOptions, CompareOptions, PrepareOptions, ScoreOptions, rows_of
 from gradewire.pairs import Comparison, PairsLike
-from gradewire.ranking import CandidateRows, Ranking, RankingPlan
+from gradewire.ranking import Ranking, RankingPlan
 from gradewire.references import EntriesLike, PrepareReport, SyntheticGeneration
 from gradewire.results import ItemScores, ModelList, ScoreReport
 from gradewire.transport import Transport

@@ -12,6 +12,7 @@ from gradewire._calls.compare import PairRows
 from gradewire._calls.prepare import PrepareCallback
 from gradewire._calls.requests import ProgressCallback
 from gradewire._calls.submit import SubmitCallback, SubmitLimits
+from gradewire.candidates import CandidateRows
 from gradewire.items import ItemLike, ItemsLike
 from gradewire.metrics import ComparisonLike
 from gradewire.metrics.choice import MetricsLike
@@ -24,7 +25,7 @@ from gradewire.options import (
     rows_of,
 )
 from gradewire.pairs import Comparison, PairLike, PairsLike
-from gradewire.ranking import CandidateRows, Ranking, RankingPlan
+from gradewire.ranking import Ranking, RankingPlan
 from gradewire.references import EntriesLike, PrepareReport, SyntheticGeneration
 from gradewire.results import ItemScores, ModelList, ScoreReport
 from gradewire.transport import Endpoint, Tls, Transport

@@ -2,13 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, Final, NamedTuple, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Self
 
-from gradewire._columns import ALIASES, similar_columns
-from gradewire._rows import Table, UnreadableValueError, is_missing, plain, text_of, unpacked_list
+from gradewire._rows import UnreadableValueError
+from gradewire.candidates import CandidateRows, Candidates, Failed, candidates_of
 from gradewire.errors import InvalidRequest
 from gradewire.options import check_most, rows_of
 from gradewire.pairs import Comparison, Pair
@@ -19,45 +19,6 @@ MOST_ANSWERS: Final = 64
 _LEAST_ANSWERS: Final = 2
 # The caller does not know the positions of pairs, which messages begin with.
 _PLACE: Final = re.compile(r"^pairs\[\d+\](?:: |\.)?")
-CANDIDATE_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "question": (*ALIASES["question"], "prompt", "instruction"),
-    "answers": ("answers", "candidates", "completions", "responses", "predictions", "generations", "outputs"),
-    "references": tuple(name for name in ALIASES["references"] if name not in {"answers", "answer", "solution"}),
-    "captions": ("captions", "caption"),
-    "images": ("images", "image"),
-    "id": ("id", "question_id"),
-    "group": ALIASES["group"],
-}
-"""Usual names of the fields of `Candidates`. A row with a list of answers has no single answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """Several answers to one question. A mapping with the same keys, or with usual names for them, works too.
-
-    Attributes:
-        question: The question or instruction.
-        answers: 2 to 64 answers. A blank answer gets the status EMPTY_PREDICTION, and None (the model has no output)
-            INVALID_INPUT. Both are not compared. Equal answers are compared only once.
-        references: Right answers, shown to the judge with `compare?references=true`.
-        captions: Descriptions of the picture, shown with `caption=true`.
-        images: Pictures that the question is about, in the formats of `Item.images`; sent with `image=true`.
-        id: Your id for the question, returned with the result; need not be unique.
-        group: A label for summaries; no metric reads it.
-    """
-
-    question: str
-    answers: Sequence[str | None]
-    references: Sequence[str] = ()
-    captions: Sequence[str] = ()
-    images: Sequence[object] = ()
-    id: str = ""
-    group: str = ""
-
-
-CandidatesLike: TypeAlias = Candidates | Mapping[str, Any]
-CandidateRows: TypeAlias = Iterable[CandidatesLike] | Table
-"""Questions with their answers, or a pandas, polars or Arrow table with one question per row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +59,30 @@ class RankingCost:
 
     Attributes:
         pairs: Number of pairs to compare.
-        verdicts: Number of the judge's verdicts, two for each pair. In a plan, the maximum: pairs that look the same
-            need no verdict. With `mode=reason`, a verdict takes two calls of the judge.
-        prompt_tokens: Number of tokens that the judge read; 0 in a plan, or if unknown.
-        generated_tokens: Number of tokens that the judge wrote; 0 in a plan, or if unknown.
+        verdicts: Number of verdicts that the judge computed, two for each pair. In a plan, the maximum: pairs that look
+            the same and cached verdicts need no work. With `mode=reason`, a verdict takes two calls of the judge.
+        prompt_tokens: Number of tokens that the judge read; 0 in a plan, or if unknown. If only some of a pair's
+            verdicts were computed, their share of the pair's tokens counts.
+        generated_tokens: Number of tokens that the judge wrote, counted in the same way.
+        cached_verdicts: Number of verdicts from a cache, or from another request that was computing them.
     """
 
     pairs: int = 0
     verdicts: int = 0
     prompt_tokens: int = 0
     generated_tokens: int = 0
+    cached_verdicts: int = 0
+
+    @classmethod
+    def of(cls, comparison: Comparison) -> "RankingCost":
+        """Return the work of one comparison."""
+        hits, given = comparison.cache_hits, len(comparison.orders)
+        sources = hits.memory + hits.disk + hits.redis + hits.joined + hits.computed
+        # A server that names no sources may have computed everything.
+        computed, every = (hits.computed, sources) if sources else (1, 1)
+        verdicts = -(-given * computed // every)  # a verdict with one cached call of two was computed
+        read, written = comparison.prompt_tokens * computed / every, comparison.generated_tokens * computed / every
+        return cls(1, verdicts, round(read), round(written), given - verdicts)
 
     def __add__(self, other: "RankingCost") -> "RankingCost":
         return RankingCost(
@@ -115,6 +90,7 @@ class RankingCost:
             self.verdicts + other.verdicts,
             self.prompt_tokens + other.prompt_tokens,
             self.generated_tokens + other.generated_tokens,
+            self.cached_verdicts + other.cached_verdicts,
         )
 
 
@@ -132,7 +108,7 @@ class Ranking:
 
     Attributes:
         answers: Empty if the row cannot be read.
-        status: OK if the answers were compared, or the reason why none of them was.
+        status: OK if the judge gave a verdict on a pair, or the most frequent reason why it gave none.
         message: The error and its remedy; empty if `status` is OK.
         pairs: The compared pairs. Of equal answers, the first one stands for all.
         cost: The work that was done.
@@ -168,10 +144,6 @@ class Ranking:
         return row | {name: value for name, value in found.items() if value}
 
 
-Failed: TypeAlias = tuple[Status, str]
-"""The status and the message of a failure."""
-
-
 @dataclass(frozen=True, slots=True)
 class QuestionPlan:
     """The pairs to compare for one question.
@@ -193,17 +165,18 @@ class QuestionPlan:
     id: str = ""
 
     @classmethod
-    def of(cls, index: int, row: object, max_pairs: int | None = None) -> Self:
-        """Plan one question. A row that cannot be used becomes a plan without pairs."""
+    def of(cls, index: int, row: object, max_pairs: int | None = None, *, name: str = "") -> Self:
+        """Plan one question. A row that cannot be used becomes a plan without pairs. Messages call it `name`."""
         try:
-            given = candidates_of(row)
+            given, unreadable = candidates_of(row)
         except UnreadableValueError as error:
             identifier = row.get("id", "") if isinstance(row, Mapping) else ""
-            return cls(index, None, (Status.INVALID_INPUT, f"candidates[{index}]{error}"), id=str(identifier))
+            message = f"{name or f'candidates[{index}]'}{error}"
+            return cls(index, None, (Status.INVALID_INPUT, message), id=str(identifier))
         problems: dict[int, Failed] = {}
         copies: dict[str, list[int]] = {}
         for place, answer in enumerate(given.answers):
-            if (problem := _problem(answer)) is not None:
+            if (problem := unreadable.get(place) or _problem(answer)) is not None:
                 problems[place] = problem
             else:
                 copies.setdefault(" ".join(str(answer).split()), []).append(place)
@@ -255,14 +228,9 @@ class QuestionPlan:
             RankedPair(self.copies[a][0], self.copies[b][0], comparison)
             for (a, b), comparison in zip(self.chosen, comparisons, strict=True)
         ]
-        cost = RankingCost(
-            len(pairs),
-            sum(len(comparison.orders) for comparison in comparisons),
-            sum(comparison.prompt_tokens for comparison in comparisons),
-            sum(comparison.generated_tokens for comparison in comparisons),
-        )
+        cost = sum(map(RankingCost.of, comparisons), RankingCost())
         group = self.given.group if self.given is not None else ""
-        status, message = self.refusal or (Status.OK, "")
+        status, message = self.refusal or _without_verdict(comparisons) or (Status.OK, "")
         return Ranking(tuple(answers), status, message, tuple(pairs), cost, self.index, self.id, group)
 
 
@@ -352,6 +320,28 @@ def _refusal(given: Candidates, usable: int, distinct: int, max_pairs: int | Non
     return None
 
 
+def _without_verdict(comparisons: Sequence[Comparison]) -> Failed | None:
+    """Return the most frequent failure of a question whose pairs all have no verdict, or None."""
+    # The verdicts of an INCONSISTENT pair contradict each other, but the judge compared its answers.
+    if not comparisons or any(each.winner or each.status is Status.INCONSISTENT for each in comparisons):
+        return None
+    status, message = _most_frequent(Counter((each.status, _told(each)) for each in comparisons))
+    return status, f"no pair could be compared: {message}"
+
+
+def _told(comparison: Comparison) -> str:
+    return _PLACE.sub("", comparison.message)
+
+
+def _most_frequent(failures: Counter[Failed]) -> Failed:
+    """Return the most frequent status, with its first message."""
+    by_status = Counter[Status]()
+    for (status, _), number in failures.items():
+        by_status[status] += number
+    ((most, _),) = by_status.most_common(1)
+    return most, next(message for status, message in failures if status is most)
+
+
 @dataclass(slots=True)
 class _Tally:
     """The results of one distinct answer. Each opponent counts as often as it was given."""
@@ -367,7 +357,7 @@ class _Tally:
 
     def add(self, comparison: Comparison, side: str, opponents: int) -> None:
         if comparison.winner is None:
-            self.failures[comparison.status, _PLACE.sub("", comparison.message)] += opponents
+            self.failures[comparison.status, _told(comparison)] += opponents
         elif comparison.winner == "tie":
             self.ties += opponents
         elif comparison.winner == side:
@@ -389,75 +379,12 @@ class _Tally:
 
     def _reason(self) -> Failed:
         if not self.failures:
-            return Status.TIED, f"all {self.ties} pairs of the answer are ties"
-        by_status = Counter[Status]()
-        for (status, _), number in self.failures.items():
-            by_status[status] += number
-        ((most, _),) = by_status.most_common(1)
-        message = next(message for status, message in self.failures if status is most)
-        return most, f"no pair of the answer has a winner: {message}"
+            every = f"all {self.ties} pairs of the answer are ties"
+            return Status.TIED, every if self.ties > 1 else "the only pair of the answer is a tie"
+        status, message = _most_frequent(self.failures)
+        return status, f"no pair of the answer has a winner: {message}"
 
 
 def _rank(place: int, scores: Mapping[int, float | None]) -> int | None:
     own = scores[place]
     return None if own is None else 1 + sum(score is not None and score > own for score in scores.values())
-
-
-def candidates_of(row: object) -> Candidates:
-    """Return a row's candidates.
-
-    Raises:
-        UnreadableValueError: The row is not one. The message continues a sentence that names the row.
-    """
-    if isinstance(row, Candidates):
-        values = {name: getattr(row, name) for name in CANDIDATE_COLUMNS}
-    elif isinstance(row, Mapping):
-        present = [key for key in row if isinstance(key, str)]
-        values = {name: _first(row, similar_columns(names, present)) for name, names in CANDIDATE_COLUMNS.items()}
-    else:
-        raise UnreadableValueError(f" is a {type(row).__name__}: give a mapping or a gradewire.Candidates")
-    answers = _listed(values["answers"])
-    if answers is None:
-        there = ", ".join(map(str, row)) if isinstance(row, Mapping) else type(values["answers"]).__name__
-        raise UnreadableValueError(f".answers is not a list of answers (found: {there}): give a list of strings")
-    images = values["images"]
-    return Candidates(
-        question=_text("question", values["question"]),
-        answers=[_answer(place, each) for place, each in enumerate(answers)],
-        references=tuple(_texts("references", values["references"])),
-        captions=tuple(_texts("captions", values["captions"])),
-        images=() if is_missing(images) else images if isinstance(images, list | tuple) else (images,),
-        id=_text("id", values["id"]),
-        group=_text("group", values["group"]),
-    )
-
-
-def _first(row: Mapping[str, Any], columns: Iterable[str]) -> Any:
-    return next((row[column] for column in columns if not is_missing(row[column])), None)
-
-
-def _listed(value: Any) -> list[Any] | None:
-    value = plain(value)
-    if isinstance(value, str):
-        return unpacked_list(value)
-    return list(value) if isinstance(value, list | tuple) else None
-
-
-def _answer(place: int, value: Any) -> str | None:
-    try:
-        return text_of(value)
-    except UnreadableValueError as error:
-        raise UnreadableValueError(f".answers[{place}]{error}") from None
-
-
-def _text(name: str, value: Any) -> str:
-    try:
-        return text_of(value) or ""
-    except UnreadableValueError as error:
-        raise UnreadableValueError(f".{name}{error}") from None
-
-
-def _texts(name: str, value: Any) -> Iterator[str]:
-    listed = _listed(value)
-    for place, each in enumerate(([] if is_missing(value) else [value]) if listed is None else listed):
-        yield _text(f"{name}[{place}]", each)

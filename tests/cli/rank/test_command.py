@@ -105,10 +105,11 @@ def test_rows_that_cannot_be_ranked_are_told_and_neighbours_are_ranked(command: 
         *("OK", "EMPTY_PREDICTION", "INCONSISTENT", "EMPTY_PREDICTION", "OK"),
     ]
     assert {each["status"] for each in lines[4]["answers"]} == {"TIED"}
-    assert lines[5]["message"].startswith("candidates[5].answers[1] is a dict")
+    assert lines[5]["message"] == "only 1 of 2 answers can be compared, so there is no other answer"
+    assert lines[5]["answers"][1]["message"] == "the answer is a dict: give a string"
     assert "line 7" in lines[6]["message"]
     assert "ranked 3 of 7 questions" in done.stderr
-    assert "without a score: 2 EMPTY_PREDICTION, 1 INCONSISTENT, 4 INVALID_INPUT, 2 TIED" in done.stderr
+    assert "without a score: 2 EMPTY_PREDICTION, 1 INCONSISTENT, 5 INVALID_INPUT, 2 TIED" in done.stderr
 
 
 def test_rows_of_single_answers_are_collected_by_their_question(command: Command, tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ from gradewire._calls.client_calls import ClientCalls, connect
 from gradewire._calls.compare import PairRows
 from gradewire._calls.retries import SPREAD
 from gradewire._fork_safety import forget_in_children
+from gradewire._rows import kind_of
+from gradewire.candidates import Candidates
 from gradewire.errors import InvalidRequest, ServerFault, TransportError
 from gradewire.metrics import ComparisonLike
 from gradewire.options import CompareOptions, check_comparison, check_deadline, check_most
 from gradewire.pairs import Comparison, Pair
-from gradewire.ranking import MOST_ANSWERS, Candidates, QuestionPlan, RankedAnswer, Ranking, RankingCost, RankingPlan
+from gradewire.ranking import MOST_ANSWERS, QuestionPlan, RankedAnswer, Ranking, RankingCost, RankingPlan
 from gradewire.results import Status
 from gradewire.rewards.answer import Answer, Extraction, Extractor, check_extraction, extract_answer
 from gradewire.rewards.failure_notices import RewardNotices
@@ -49,7 +51,7 @@ class GroupSettings:
     def __post_init__(self) -> None:
         if not isinstance(self.carrier, Endpoint) and not hasattr(self.carrier, "unary"):
             raise InvalidRequest(
-                f"server is a {type(self.carrier).__name__}: give HOST:PORT, or for a token or TLS "
+                f"server is {kind_of(self.carrier)}: give HOST:PORT, or for a token or TLS "
                 "gradewire.transport.Endpoint(ADDRESS, token=…, tls=…)"
             )
         if check_comparison(self.by, self.judge).image:
@@ -248,8 +250,8 @@ class GroupReward:
             same: dict[tuple[str, tuple[str, ...]], list[int]] = {}
             for place, sample in enumerate(samples):
                 same.setdefault(_prompt_of(sample), []).append(place)
-            for group in same.values():
-                self._settings.check_size(len(group))
+            for places in same.values():
+                self._settings.check_size(len(places))
             return list(same.values())
         if len(samples) % size:
             raise InvalidRequest(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gradewire._columns import ALIASES, similar_columns
 from gradewire._rows import is_missing, plain, unpacked_list
-from gradewire.ranking import CANDIDATE_COLUMNS, QuestionPlan
+from gradewire.candidates import CANDIDATE_COLUMNS
+from gradewire.ranking import QuestionPlan
 from gradewire.results import Status
 from gradewire_cli.leaderboard.reading import answer_at, user_turns
 from gradewire_cli.problems import InputError
