@@ -100,7 +100,7 @@ def test_rows_that_cannot_be_ranked_are_told_and_neighbours_are_ranked(command: 
         *("OK", "INVALID_INPUT", "INVALID_INPUT", "OK", "OK", "INVALID_INPUT", "INVALID_INPUT"),
     ]
     assert lines[1]["message"] == "give 2 to 64 answers, not 1"
-    assert lines[2]["message"].startswith("candidates[2].answers is not a list of answers")
+    assert lines[2]["message"] == "line 3.answers is not a list of answers: give a list of 2 to 64 strings"
     assert [each["status"] for each in lines[3]["answers"]] == [
         *("OK", "EMPTY_PREDICTION", "INCONSISTENT", "EMPTY_PREDICTION", "OK"),
     ]
@@ -275,3 +275,126 @@ def test_pictures_in_lists_are_shown_and_a_missing_one_fails_its_question(comman
     judge = Judge()
     assert command("rank", tmp_path / "rows.jsonl", *options, "--resume", stub=judge).exit_code == 0
     assert len(judge.asked) == 2
+
+
+def test_a_list_that_may_be_the_right_answers_is_never_ranked_unasked(command: Command, tmp_path: Path) -> None:
+    rows = [
+        {
+            "id": f"r{number}",
+            "question_id": 0,
+            "question": "Who?",
+            "answers": ["gold", "Au"],
+            "prediction": "p" * number,
+        }
+        for number in (1, 2)
+    ]
+    file, judge = write_rows(tmp_path / "rows.jsonl", rows), Judge()
+    asked = command("rank", file, stub=judge)
+    assert (asked.exit_code, judge.asked) == (2, []), asked.output
+    assert "Use --map answers=answers, or --map answer=prediction" in asked.output
+    by = ("--by", "compare?references=true")
+    for option in ("answer=prediction", "references=answers"):
+        judge = Judge()
+        done = command("rank", file, "--map", option, *by, stub=judge)
+        assert done.exit_code == 0, done.output
+        (line,) = read_rows(done.stdout)
+        assert (line["id"], [(each["id"], each["rank"]) for each in line["answers"]]) == ("0", [("r1", 2), ("r2", 1)])
+        assert [list(pair.references) for pair in judge.asked] == [["gold", "Au"]]
+    lists = command("rank", file, "--map", "answers=answers", stub=Judge())
+    assert [line["order"] for line in read_rows(lists.stdout)] == [[0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "ways"),
+    [
+        ({"answers": ["a", "b"], "responses": ["c", "d"]}, (), "--map answers=answers, or --map answers=responses"),
+        ({"answers": ["a", "b"], "answer": "c"}, (), "--map answers=answers, or --map answer=answer"),
+        ({"outputs": ["a", "b"], "model output": "c"}, (), "--map answers=outputs, or --map 'answer=model output'"),
+        ({"question_id": 1, "response": "a", "output": "b"}, (), "--map answer=response, or --map answer=output"),
+        ({"question_id": 1, "answers": ["a"]}, ("--map", "answer=gone"), "no column 'gone'. Columns: question, "),
+        (
+            {"response": "a"},
+            ("--map", "answer=response"),
+            "no column question_id, which the rows of one question share",
+        ),
+        ({"answers": ["a"]}, ("--map", "answer=a", "--map", "answers=b"), "Use one"),
+    ],
+)
+def test_unclear_columns_stop_the_run_with_the_options_to_choose_from(
+    command: Command, tmp_path: Path, row: dict[str, Any], options: tuple[str, ...], ways: str
+) -> None:
+    judge = Judge()
+    done = command("rank", write_rows(tmp_path / "rows.jsonl", [{"question": "q"} | row]), *options, stub=judge)
+    assert (done.exit_code, ways in done.output, judge.asked) == (2, True, []), done.output
+
+
+@pytest.mark.parametrize(
+    "row", [{"completions": ["a", "aa"], "answer": "gold"}, {"answers": None, "responses": ["a", "aa"], "pred": None}]
+)
+def test_columns_that_are_clear_need_no_option(command: Command, tmp_path: Path, row: dict[str, Any]) -> None:
+    done = command("rank", write_rows(tmp_path / "rows.jsonl", [{"question": "q"} | row]), stub=Judge())
+    assert (done.exit_code, read_rows(done.stdout)[0]["order"]) == (0, [1, 0]), done.output
+
+
+def test_a_later_row_with_unclear_columns_fails_alone(command: Command, tmp_path: Path) -> None:
+    rows = [{"prompt": "q", "answers": ["a", "aa"]}] * 64
+    rows += [{"prompt": "q", "answers": ["gold", "Au"], "prediction": "p"}, {"prompt": "q"}]
+    done = command("rank", write_rows(tmp_path / "rows.jsonl", rows), stub=Judge())
+    assert done.exit_code == 0, done.output
+    lines = read_rows(done.stdout)
+    assert [line["status"] for line in lines] == [*["OK"] * 64, "INVALID_INPUT", "INVALID_INPUT"]
+    assert lines[64]["message"] == (
+        "line 65 has several columns that could have the answers to rank: use --map answers=answers, or "
+        "--map answer=prediction"
+    )
+    assert lines[65]["message"] == "line 66 has no list of answers (its columns: prompt)"
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("question", ("Which?", "What?")),
+        ("references", (["a"], ["b"])),
+        ("captions", ("seen", None)),
+        ("image", ("a.png", "b.png")),
+    ],
+)
+def test_rows_of_one_id_with_different_questions_are_refused_with_their_places(
+    command: Command, tmp_path: Path, name: str, values: tuple[Any, Any]
+) -> None:
+    shared = {"question_id": "7", "question": "Which?"}
+    rows = [shared | {name: value, "prediction": "a" * length} for length, value in enumerate((values[0], *values), 1)]
+    rows += [shared | {"question_id": "8", "prediction": "a" * length} for length in (1, 2)]
+    done = command("rank", write_rows(tmp_path / "rows.jsonl", rows), stub=Judge())
+    assert done.exit_code == 0, done.output
+    wrong, right = read_rows(done.stdout)
+    field = {"image": "images"}.get(name, name)
+    assert wrong["message"] == (
+        f"line 1 and line 3 have the question_id 7, but different values of {field}: give each question its own "
+        "question_id"
+    )
+    assert {each["status"] for each in wrong["answers"]} == {"INVALID_INPUT"}
+    assert right["order"] == [1, 0]
+
+
+def test_data_sets_may_use_the_same_ids(command: Command, tmp_path: Path) -> None:
+    rows = [
+        {"dataset": dataset, "question_id": 1, "question": f"of {dataset}", "prediction": "a" * length}
+        for length in (1, 2)
+        for dataset in ("x", "y")
+    ]
+    done = command("rank", write_rows(tmp_path / "rows.jsonl", rows), stub=Judge())
+    assert [(line["question"], line["order"]) for line in read_rows(done.stdout)] == [
+        ("of x", [1, 0]),
+        ("of y", [1, 0]),
+    ]
+
+
+def test_pictures_of_all_columns_are_shown_once(command: Command, tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        (tmp_path / name).write_bytes(name.encode())
+    row, judge = ROWS[1] | {"image": "b.png", "images": ["a.png", "b.png"]}, Judge()
+    file = write_rows(tmp_path / "rows.jsonl", [row, row | {"images": "a.png"}])
+    done = command("rank", file, "--by", "compare?image=true", stub=judge)
+    assert done.exit_code == 0, done.output
+    assert [[image.data for image in pair.images] for pair in judge.asked] == [[b"a.png", b"b.png"]] * 2

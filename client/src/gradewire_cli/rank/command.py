@@ -22,7 +22,8 @@ from gradewire_cli.problems import (
     one_line_errors,
     tell,
 )
-from gradewire_cli.rank.reading import RANK_COLUMNS, QuestionReader
+from gradewire_cli.rank.layout import RANK_COLUMNS
+from gradewire_cli.rank.reading import QuestionReader
 from gradewire_cli.rank.run import RankJob
 from gradewire_cli.results.journal import check_outputs, files_of
 from gradewire_cli.rows.input_file import input_file, input_options, named_columns

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from gradewire._columns import ALIASES, similar_columns
-from gradewire._rows import is_missing, plain, unpacked_list
-from gradewire.candidates import CANDIDATE_COLUMNS
+from gradewire._columns import similar_columns
+from gradewire._rows import is_missing, plain
 from gradewire.ranking import QuestionPlan
 from gradewire.results import Status
 from gradewire_cli.leaderboard.reading import answer_at, user_turns
 from gradewire_cli.problems import InputError
+from gradewire_cli.rank.layout import Layout, listed_of
 from gradewire_cli.rows.formats import printable
-from gradewire_cli.rows.row import pictures_digest, pictures_of, shown_pictures
+from gradewire_cli.rows.row import PEEK_ROWS, pictures_digest, shown_pictures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,10 +25,8 @@ if TYPE_CHECKING:
     from gradewire_cli.rows.formats import Record
 
 
-_SINGLE: Final = {"answer": ALIASES["prediction"], "question_id": ALIASES["question_id"]}
-"""Columns of a file with one row for each answer."""
-RANK_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {**CANDIDATE_COLUMNS, **_SINGLE}
-"""Columns that may contain each field. `answer` and `question_id` are read if no row has a list of answers."""
+_SHARED: Final = ("question", "references", "captions", "images")
+"""What the rows of one question share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,81 +70,76 @@ class QuestionReader:
         """Yield the questions of a file. Rows with one answer are first collected by `question_id`.
 
         Raises:
-            InputError: The first readable row has neither a list of answers nor one answer with a `question_id`.
+            InputError: The first rows have neither a list of answers nor one answer with a `question_id`, or several
+                columns could have the answers.
         """
         waiting: list[Record] = []
+        readable: list[Mapping[str, Any]] = []
         remaining = iter(records)
         for record in remaining:
             waiting.append(record)
             if record.fields is not None:
+                readable.append(record.fields)
+            if len(waiting) >= PEEK_ROWS and readable:
                 break
-        else:
-            if not waiting:
-                raise InputError(f"{name} has no rows")
-        first = next((record.fields for record in waiting if record.fields is not None), {})
-        every = _chained(waiting, remaining)
-        if self._columns("answers", first) or not first:
+        if not waiting:
+            raise InputError(f"{name} has no rows")
+        layout = Layout.of(name, readable, self.mapped)
+        every = itertools.chain(waiting, remaining)
+        if layout.has_lists:
             for record in every:
-                yield self._of_row(record)
-            return
-        if not (self._columns("answer", first) and self._columns("question_id", first)):
-            there = ", ".join(map(printable, first))
-            raise InputError(
-                f"{name}: no column with a list of answers (looked for {', '.join(RANK_COLUMNS['answers'])}). Columns: "
-                f"{there}. Use --map answers=COLUMN, or give one row for each answer with a column question_id"
-            )
-        yield from self._of_rows(every)
+                yield self._of_row(record, layout)
+        else:
+            yield from self._of_rows(every, layout)
 
-    def _columns(self, field_name: str, fields: Mapping[str, Any]) -> list[str]:
-        if field_name in self.mapped:
-            return [self.mapped[field_name]] if self.mapped[field_name] in fields else []
-        return similar_columns(RANK_COLUMNS[field_name], fields)
-
-    def _value(self, field_name: str, fields: Mapping[str, Any]) -> Any:
-        values = (fields[column] for column in self._columns(field_name, fields))
-        return next((value for value in values if not is_missing(value)), None)
-
-    def _of_row(self, record: Record) -> Question:
+    def _of_row(self, record: Record, layout: Layout) -> Question:
         if record.fields is None:
             return self._unreadable(record)
-        values = {name: self._value(name, record.fields) for name in CANDIDATE_COLUMNS}
-        answers = _listed(values["answers"])
-        if answers is not None:
-            values["answers"] = list(map(_answer, answers))
+        values = layout.values(record.fields)
+        if problem := layout.problem(record.fields):
+            values["answers"] = []
+            return self._question(record.index, record, values, problem=record.position + problem)
+        values["answers"] = list(map(_answer, listed_of(values["answers"]) or ()))
         return self._question(record.index, record, values)
 
-    def _of_rows(self, records: Iterable[Record]) -> Iterator[Question]:
-        collected: dict[str, list[Record]] = {}
+    def _of_rows(self, records: Iterable[Record], layout: Layout) -> Iterator[Question]:
+        collected: dict[tuple[str, str], list[Record]] = {}
         for record in records:
-            identifier = "" if record.fields is None else str(self._value("question_id", record.fields) or "").strip()
+            fields = record.fields or {}
+            value = layout.value("question_id", fields)
+            identifier = "" if value is None else str(plain(value)).strip()
+            datasets = (fields[column] for column in similar_columns(("dataset",), fields))
+            dataset = next((str(plain(value)) for value in datasets if not is_missing(value)), "")
             # A row without a question's id stands alone and gets an error.
-            collected.setdefault(identifier or f"\n{record.index}", []).append(record)
-        for index, (identifier, rows) in enumerate(collected.items()):
-            fields = rows[0].fields
-            if fields is None:
-                yield self._unreadable(rows[0], index)
+            collected.setdefault((dataset, identifier) if identifier else ("\n", str(record.index)), []).append(record)
+        for index, ((_, identifier), rows) in enumerate(collected.items()):
+            first = rows[0]
+            if first.fields is None:
+                yield self._unreadable(first, index)
                 continue
-            values = {name: self._value(name, fields) for name in CANDIDATE_COLUMNS}
-            values["id"] = identifier.strip()
             found = [record.fields or {} for record in rows]
-            values["answers"] = [_answer(self._value("answer", each)) for each in found]
+            values = layout.values(first.fields)
+            values["id"] = identifier
+            values["answers"] = [_answer(layout.value("answer", each)) for each in found]
             ids = [str(each.get("id", record.index)) for each, record in zip(found, rows, strict=True)]
-            yield self._question(index, rows[0], values, ids)
+            yield self._question(index, first, values, ids, problem=_difference(rows, layout, identifier))
 
-    def _question(self, index: int, record: Record, values: dict[str, Any], ids: Sequence[str] = ()) -> Question:
+    def _question(
+        self, index: int, record: Record, values: dict[str, Any], ids: Sequence[str] = (), *, problem: str = ""
+    ) -> Question:
         if isinstance(values["question"], list):
             values["question"] = user_turns(values["question"])
-        named = pictures_of(values.pop("images"))
+        named = values.pop("images")
         content = [values, ids, self.max_pairs, pictures_digest(named, self.folder) if named and self.folder else ""]
-        encoded = json.dumps(content, sort_keys=True, ensure_ascii=True, default=repr).encode()
-        digest = hashlib.blake2b(encoded, digest_size=16).hexdigest()
-        problem = ""
+        encoded = json.dumps([*content, *filter(None, [problem])], sort_keys=True, ensure_ascii=True, default=repr)
+        digest = hashlib.blake2b(encoded.encode(), digest_size=16).hexdigest()
         if self.folder is not None:
-            values["images"], problem = shown_pictures(named, self.folder)
+            values["images"], unseen = shown_pictures(named, self.folder)
+            problem = problem or unseen
         if values["id"] is None:
             values["id"] = str(record.index)
-        plan = QuestionPlan.of(index, values, self.max_pairs)
-        if problem and plan.refusal is None:
+        plan = QuestionPlan.of(index, values, self.max_pairs, name=record.position)
+        if problem:
             plan = plan.refused((Status.INVALID_INPUT, problem))
         return Question(index, record.position, plan, digest, ids)
 
@@ -164,13 +158,14 @@ def _answer(value: Any) -> Any:
     return answer_at(value) if isinstance(value, list) else value
 
 
-def _listed(value: Any) -> list[Any] | None:
-    value = plain(value)
-    if isinstance(value, str):
-        return unpacked_list(value)
-    return list(value) if isinstance(value, list | tuple) else None
-
-
-def _chained(first: Iterable[Record], then: Iterable[Record]) -> Iterator[Record]:
-    yield from first
-    yield from then
+def _difference(rows: Sequence[Record], layout: Layout, identifier: str) -> str:
+    """Return a sentence if rows with one question_id are about different questions, or ""."""
+    first, *others = (layout.values(record.fields or {}) for record in rows)
+    for record, values in zip(rows[1:], others, strict=True):
+        for name in _SHARED:
+            if repr(plain(values[name])) != repr(plain(first[name])):
+                return (
+                    f"{rows[0].position} and {record.position} have the question_id {printable(identifier)}, but "
+                    f"different values of {name}: give each question its own question_id"
+                )
+    return ""
