@@ -193,7 +193,7 @@ def test_optional_fields_may_be_none_and_ids_numbers() -> None:
         ({"synthetic_answers": (b"b",)}, "items[7].synthetic_answers[0] is bytes: give a string"),
         ({"question": b"q"}, "items[7].question is bytes: give a string"),
         ({"id": b"i"}, "items[7].id is bytes: give a string"),
-        ({"question": object()}, "items[7].question is a object"),
+        ({"question": object()}, "items[7].question is an object"),
         ({"id": "\ud800"}, "items[7].id has a lone surrogate"),
         ({"synthetic_answers": {"a": 1}}, "items[7].synthetic_answers is an object with the keys a"),
     ],

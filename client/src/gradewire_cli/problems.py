@@ -26,7 +26,7 @@ _KEYS: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_REACHED: Final = frozenset({Status.OK, Status.INCONSISTENT, "NO_VERDICT"})
+_REACHED: Final = frozenset({Status.OK, Status.INCONSISTENT, Status.TIED, "NO_VERDICT"})
 """Statuses of rows and pairs that were scored or judged, even if that decided nothing."""
 _AWAY: Final = frozenset({Status.UNAVAILABLE, Status.MODEL_UNAVAILABLE})
 _BLANK: Final = re.compile(r"\s")

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.cli.conftest import Command, read_rows, write_rows
 
 from gradewire.pairs import Winner
 from gradewire.testing import StubTransport, echo_comparisons
+from gradewire_cli.rank.run import finished_line
 from gradewire_proto.v1 import judging_pb2, types_pb2
 
 ROWS: list[dict[str, Any]] = [
@@ -398,3 +401,97 @@ def test_pictures_of_all_columns_are_shown_once(command: Command, tmp_path: Path
     done = command("rank", file, "--by", "compare?image=true", stub=judge)
     assert done.exit_code == 0, done.output
     assert [[image.data for image in pair.images] for pair in judge.asked] == [[b"a.png", b"b.png"]] * 2
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.out", "out.parquet"])
+def test_an_output_of_another_format_is_refused(command: Command, tmp_path: Path, name: str) -> None:
+    judge = Judge()
+    done = command("rank", write_rows(tmp_path / "rows.jsonl", ROWS), "--out", tmp_path / name, stub=judge)
+    assert (done.exit_code, judge.asked, (tmp_path / name).exists()) == (2, [], False)
+    assert f"{Path(name).suffix} means another format. Use a name that ends in .jsonl or .ndjson" in done.output
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@given(st.data())
+def test_a_damaged_line_is_refused_or_read_but_never_ends_in_a_traceback(data: st.DataObject) -> None:
+    whole = {
+        "index": 0,
+        "digest": "d",
+        "answers": [{"status": "OK"}, {"status": "OK"}],
+        "by": "compare/1",
+        "status": "OK",
+        "pair_statuses": {"OK": 1},
+    }
+    assert finished_line(json.dumps(whole).encode()) == whole
+    name = data.draw(st.sampled_from([*whole]))
+    value = data.draw(VALUES | st.fixed_dictionaries({"status": VALUES}).map(lambda each: [each]))
+    line = finished_line(json.dumps(whole | {name: value}).encode())
+    if line is not None:
+        assert isinstance(hash((line["index"], line["digest"])), int)
+        assert all(isinstance(each["status"], str) for each in [line, *line["answers"]])
+        assert isinstance(line["pair_statuses"], dict)
+        assert sorted([(0, "d"), (line["index"], line["digest"])])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"index": [0]}, {"index": True}, {"pair_statuses": 3}, {"answers": [{}]}, {"status": ["OK"]}, {"digest": {}}],
+)
+def test_a_damaged_output_is_refused_with_its_line(command: Command, tmp_path: Path, damage: dict[str, Any]) -> None:
+    file, out = write_rows(tmp_path / "rows.jsonl", ROWS), tmp_path / "out.jsonl"
+    assert command("rank", file, "--out", out, stub=Judge()).exit_code == 0
+    first, second = read_rows(out.read_text())
+    before = write_rows(out, [first, second | damage]).read_bytes()
+    done = command("rank", file, "--out", out, "--resume", stub=Judge())
+    assert (done.exit_code, out.read_bytes()) == (2, before)
+    assert f"{out}: line 2 is not from gradewire rank. Use another --out" in done.output
+
+
+def test_a_run_from_the_cache_costs_nothing_and_writes_the_same_lines(command: Command, tmp_path: Path) -> None:
+    class Cached(Judge):
+        def _reply(self, request: judging_pb2.CompareRequest) -> judging_pb2.CompareResponse:
+            reply = super()._reply(request)
+            for place, result in enumerate(reply.pairs):
+                result.cache_hits.disk = 2 if place else 1
+                result.cache_hits.computed = 0 if place else 1
+            return reply
+
+    file, prices = write_rows(tmp_path / "rows.jsonl", ROWS[:1]), ("--judge-prices", "10,1000")
+    computed, cached = command("rank", file, *prices, stub=Judge()), command("rank", file, *prices, stub=Cached())
+    assert cached.stdout == computed.stdout
+    assert "compared 3 pairs with 6 verdicts, 300 tokens read and 6 written\nprice 0.009\n" in computed.stderr
+    told = "compared 3 pairs with 6 verdicts, 5 of them from a cache, 50 tokens read and 1 written\nprice 0.0015\n"
+    assert told in cached.stderr
+
+
+@pytest.mark.parametrize(("status", "code"), [("UNAVAILABLE", 3), ("JUDGE_CANNOT_SEE", 1), ("INVALID_INPUT", 1)])
+def test_questions_without_any_verdict_are_not_ranked(command: Command, tmp_path: Path, status: str, code: int) -> None:
+    class Refusing(Judge):
+        def _reply(self, request: judging_pb2.CompareRequest) -> judging_pb2.CompareResponse:
+            reply = super()._reply(request)
+            for pair, result in zip(request.pairs, reply.pairs, strict=True):
+                if pair.id:
+                    result.status, result.message = types_pb2.Status.Value(f"STATUS_{status}"), "pair: no"
+            return reply
+
+    done = command("rank", write_rows(tmp_path / "rows.jsonl", ROWS), stub=Refusing())
+    lines = read_rows(done.stdout)
+    assert [(line["status"], line["message"]) for line in lines] == [(status, "no pair could be compared: no")] * 2
+    assert "ranked 0 of 2 questions" in done.stderr
+    assert (done.exit_code, f"no answer could be ranked: {status} 5" in done.output) == (code, True), done.output
+
+
+def test_ties_alone_are_no_failure_and_numbers_are_in_good_english(command: Command, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "rows.jsonl", [{"prompt": "q", "answers": ["x", "y"]}])
+    done = command("rank", file, stub=Judge())
+    assert done.exit_code == 0, done.output
+    assert "compared 1 pair with 2 verdicts" in done.stderr
+    assert {each["message"] for each in read_rows(done.stdout)[0]["answers"]} == {
+        "the only pair of the answer is a tie"
+    }

@@ -14,6 +14,7 @@ from tests.cli.conftest import read_rows, write_rows
 
 from gradewire import Candidates, Client, Status
 from gradewire.api import embedded_transport
+from gradewire.ranking import RankingCost
 from gradewire.rewards import GroupReward, RewardSample
 from gradewire_cli.group import gradewire
 
@@ -117,4 +118,9 @@ def test_a_remote_judge_ranks_lists_at_the_cost_that_the_dry_run_said(
         with GroupReward(embedded_transport(disk_directory=str(tmp_path / "cache"), **settings)) as scorer:
             samples = [RewardSample(answer, [], "Which one?") for answer in rows[0]["answers"]]
             rewards = [reward.value for reward in scorer.score(samples)]
+            assert scorer.cost == RankingCost(6, 0, 0, 0, cached_verdicts=12)
         assert rewards == [0.75, 0.0, 1.0, 0.0, 0.0]
+        again = CliRunner().invoke(gradewire, [*run, "--judge-prices", "1,1"])
+        assert again.stdout == out.read_text()
+        assert "compared 7 pairs with 14 verdicts, 14 of them from a cache\n" in again.stderr
+        assert ("price" in again.stderr, server.asked) == (False, 14)  # type: ignore[attr-defined]

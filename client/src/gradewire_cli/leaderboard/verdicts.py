@@ -97,7 +97,8 @@ class Verdicts:
             f"{status} {times} (for example {', '.join(map(place_of, examples[status]))})"
             for status, times in sorted(missing.items())
         )
-        return f"left out {missing.total()} pairs without a winner: {listed}"
+        pairs = "1 pair" if missing.total() == 1 else f"{missing.total()} pairs"
+        return f"left out {pairs} without a winner: {listed}"
 
     @property
     def lost_blank(self) -> int:

@@ -25,7 +25,7 @@ from gradewire_cli.problems import (
 from gradewire_cli.rank.layout import RANK_COLUMNS
 from gradewire_cli.rank.reading import QuestionReader
 from gradewire_cli.rank.run import RankJob
-from gradewire_cli.results.journal import check_outputs, files_of
+from gradewire_cli.results.journal import check_outputs, check_suffix, files_of
 from gradewire_cli.rows.input_file import input_file, input_options, named_columns
 from gradewire_cli.scoring.choosers import comparison_of, is_comparison
 
@@ -65,7 +65,10 @@ def rank_command(ctx: click.Context, /, **options: Any) -> None:
         with exit_on_interrupt(), one_line_errors():
             asyncio.run(job.estimate(ctx.obj))
         return
-    kept = [("--out", path) for path in files_of(job.out)] if job.out is not None else []
+    kept = []
+    if job.out is not None:
+        check_suffix("--out", job.out, (".jsonl", ".ndjson"))
+        kept = [("--out", path) for path in files_of(job.out)]
     check_outputs(kept, job.source.named_paths)
     with exit_on_interrupt(lambda: _hint(options)), one_line_errors():
         asyncio.run(job.run(ctx.obj))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _SHARED: Final = ("question", "references", "captions", "images")
-"""What the rows of one question share."""
+"""Fields that the rows of one question share."""
 
 
 @dataclass(frozen=True, slots=True)

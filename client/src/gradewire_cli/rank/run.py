@@ -34,12 +34,13 @@ from gradewire_cli.scoring.judge_work import NOTHING_SENT, JudgeWork, cost_lines
 from gradewire_cli.scoring.plan import judge_name, judge_notes, runs_elsewhere
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from gradewire.async_api import AsyncClient
     from gradewire.metrics import Compare
     from gradewire.pairs import Comparison, Pair
+    from gradewire.ranking import Ranking
     from gradewire.transport import Transport
     from gradewire_cli.options.connection import ConnectionOptions
     from gradewire_cli.options.judge import JudgePrices
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 _RETRIED: Final = frozenset({Status.UNAVAILABLE, Status.TIMEOUT})
 # Larger than any pair that a judge accepts.
 _MAX_PAIR_BYTES: Final = 16 * 1024 * 1024
-_NEEDED: Final = ("index", "digest", "answers", "by", "status", "pair_statuses")
+_KINDS: Final = {"index": int, "digest": str, "answers": list, "by": str, "status": str, "pair_statuses": dict}
 Key = tuple[int, str]
 
 
@@ -66,9 +67,10 @@ class _Open:
     def is_complete(self) -> bool:
         return len(self.found) == len(self.question.plan.chosen)
 
-    def line(self, by: str) -> dict[str, Any]:
+    def ranked(self, by: str) -> tuple[dict[str, Any], RankingCost]:
         comparisons = [self.found[place] for place in range(len(self.found))]
-        return line_of(self.question, comparisons, by)
+        ranking = self.question.plan.ranking(comparisons)
+        return line_of(self.question, ranking, comparisons, by), ranking.cost
 
 
 @dataclass(slots=True)
@@ -105,7 +107,7 @@ class _Lines:
         self.journal.begin(end)
 
     def _read(self, path: Path, number: int, text: bytes) -> None:
-        line = _parsed(text)
+        line = finished_line(text)
         if line is None:
             raise InputError(f"{path}: line {number} is not from gradewire rank. Use another --out")
         refuse_other_run(path, identity_differences(line, {"by": self.by}))
@@ -185,13 +187,13 @@ class RankJob:
         lines.open(resume=self.resume)
         waiting: deque[_Open] = deque()
 
-        def take(question: Question, line: Mapping[str, Any], *, new: bool = True) -> None:
-            lines.take(question, line, new=new)
-            self._count(line, new=new)
+        def take(question: Question, line: Mapping[str, Any], cost: RankingCost | None) -> None:
+            lines.take(question, line, new=cost is not None)
+            self._count(line, cost)
             shown(self.questions, "")
 
         def take_complete(done: _Open) -> None:
-            take(done.question, done.line(by))
+            take(done.question, *done.ranked(by))
 
         with progress("ranking", None, quiet=self.quiet, rows_on_stdout=journal is None) as shown:
             pairs = self._pairs(questions, waiting, lines.known, take)
@@ -213,22 +215,21 @@ class RankJob:
         sent = 0
         for question in questions:
             if (line := known.get((question.index, question.digest))) is not None:
-                take(question, line, new=False)
+                take(question, line, None)
                 continue
             waiting.append(_Open(question, sent))
             sent += len(question.plan.chosen)
             yield from question.plan.pairs
 
-    def _count(self, line: Mapping[str, Any], *, new: bool) -> None:
+    def _count(self, line: Mapping[str, Any], cost: RankingCost | None) -> None:
+        """Count a line. `cost` is None for a line from an earlier run."""
         self.questions += 1
-        self.kept += not new
+        self.kept += cost is None
         self.refused += line["status"] != Status.OK
         self.statuses.update(each["status"] for each in line["answers"])
         if not line["answers"]:
             self.statuses[line["status"]] += 1
-        if new:
-            names = ("pairs", "verdicts", "prompt_tokens", "generated_tokens")
-            self.cost += RankingCost(*(line[name] for name in names))
+        self.cost += cost or RankingCost()
 
     def report(self) -> list[str]:
         """Return sentences on the questions, the answers and the cost."""
@@ -237,11 +238,14 @@ class RankJob:
         listed = ", ".join(f"{number} {status}" for status, number in others.items())
         earlier = f", {self.kept} of them from earlier runs" if self.kept else ""
         cost = self.cost
+        with_score = "1 answer has" if scored == 1 else f"{scored} answers have"
+        verdicts = _counted(cost.verdicts + cost.cached_verdicts, "verdict")
+        cached = f", {cost.cached_verdicts} of them from a cache" if cost.cached_verdicts else ""
         tokens = f", {cost.prompt_tokens} tokens read and {cost.generated_tokens} written" if cost.prompt_tokens else ""
         lines = [
-            f"ranked {self.questions - self.refused} of {self.questions} questions{earlier}",
-            f"{scored} answers have a score" + (f"; without a score: {listed}" if listed else ""),
-            f"compared {cost.pairs} pairs with {cost.verdicts} verdicts{tokens}",
+            f"ranked {self.questions - self.refused} of {_counted(self.questions, 'question')}{earlier}",
+            f"{with_score} a score" + (f"; without a score: {listed}" if listed else ""),
+            f"compared {_counted(cost.pairs, 'pair')} with {verdicts}{cached}{tokens}",
         ]
         price = self.prices.price(cost.prompt_tokens, cost.generated_tokens)
         return [*lines, *([f"price {price:.4g}"] if price is not None and cost.prompt_tokens else [])]
@@ -274,6 +278,10 @@ class RankJob:
         click.echo(NOTHING_SENT)
 
 
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
 def _add(waiting: Iterable[_Open], comparison: Comparison) -> None:
     for each in waiting:
         place = comparison.index - each.first
@@ -282,18 +290,20 @@ def _add(waiting: Iterable[_Open], comparison: Comparison) -> None:
             return
 
 
-def _parsed(text: bytes) -> dict[str, Any] | None:
+def finished_line(text: bytes) -> dict[str, Any] | None:
+    """Return a line of an earlier run, or None if this command did not write it."""
     try:
         line = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    is_ours = isinstance(line, dict) and all(name in line for name in _NEEDED) and isinstance(line["answers"], list)
-    return line if is_ours and all(isinstance(each, dict) for each in line["answers"]) else None
+    if not isinstance(line, dict) or any(type(line.get(name)) is not kind for name, kind in _KINDS.items()):
+        return None
+    answers = line["answers"]
+    return line if all(isinstance(each, dict) and isinstance(each.get("status"), str) for each in answers) else None
 
 
-def line_of(question: Question, comparisons: list[Comparison], by: str) -> dict[str, Any]:
-    """Return a question's output line."""
-    ranking = question.plan.ranking(comparisons)
+def line_of(question: Question, ranking: Ranking, comparisons: Sequence[Comparison], by: str) -> dict[str, Any]:
+    """Return a question's output line. Its verdicts and tokens are the same if they come from a cache."""
     texts = [{"answer": text} for text in question.answers] or [{} for _ in ranking.answers]
     ids = [{"id": each} for each in question.ids] or [{} for _ in texts]
     answers = [
@@ -311,11 +321,11 @@ def line_of(question: Question, comparisons: list[Comparison], by: str) -> dict[
         "question": given.question if given is not None else "",
         "answers": answers,
         "order": ranking.order,
-        "pairs": ranking.cost.pairs,
+        "pairs": len(comparisons),
         "pair_statuses": dict(Counter(str(comparison.status) for comparison in comparisons)),
-        "verdicts": ranking.cost.verdicts,
-        "prompt_tokens": ranking.cost.prompt_tokens,
-        "generated_tokens": ranking.cost.generated_tokens,
+        "verdicts": sum(len(comparison.orders) for comparison in comparisons),
+        "prompt_tokens": sum(comparison.prompt_tokens for comparison in comparisons),
+        "generated_tokens": sum(comparison.generated_tokens for comparison in comparisons),
         "by": by,
         "digest": question.digest,
     }

@@ -20,7 +20,7 @@ from gradewire_cli.problems import InputError, named_errors
 from gradewire_cli.rows.files import STDIN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from io import FileIO
 
 
@@ -44,6 +44,14 @@ _FOLDER_NOT_SYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno
 """Errors from syncing a folder that is unreadable, or whose file system cannot sync folders."""
 
 
+def check_suffix(option: str, path: Path, usual: Sequence[str] | None) -> None:
+    """Raise InputError if a new file has a suffix that is none of `usual`. None allows every suffix."""
+    if usual is not None and path.suffix and path.suffix.lower() not in usual and not path.exists():
+        raise InputError(
+            f"{option} {path}: {path.suffix} means another format. Use a name that ends in {' or '.join(usual)}"
+        )
+
+
 def check_outputs(outputs: Iterable[tuple[str, Path | None]], inputs: Mapping[str, str | Path]) -> None:
     """Refuse outputs that would destroy a file, cannot be written, or have another format's suffix.
 
@@ -60,11 +68,7 @@ def check_outputs(outputs: Iterable[tuple[str, Path | None]], inputs: Mapping[st
         _refuse_inputs(option, path, inputs)
         if not path.parent.is_dir():
             raise InputError(f"{option}: folder {path.parent} does not exist. Create it first")
-        usual = _SUFFIXES.get(option)
-        if usual is not None and path.suffix and path.suffix.lower() not in usual and not path.exists():
-            raise InputError(
-                f"{option} {path}: {path.suffix} means another format. Use a name that ends in {' or '.join(usual)}"
-            )
+        check_suffix(option, path, _SUFFIXES.get(option))
     for (one, path), (other, same) in itertools.combinations(given, 2):
         if one != other and path.resolve() == same.resolve() and not _is_device(path):
             raise InputError(f"{one} and {other} both write {path}. Use different files")

@@ -102,7 +102,8 @@ class RowRetries:
             example = f"{label} is {failed.status}" if never else _example(label, failed)
             if example not in self._told:  # a busy server would cause a line for each batch
                 self._told.add(example)
-                click.echo(f"{example}: retrying {len(waiting)} rows in {pause_s:g} s", err=True)
+                rows = "1 row" if len(waiting) == 1 else f"{len(waiting)} rows"
+                click.echo(f"{example}: retrying {rows} in {pause_s:g} s", err=True)
             await asyncio.sleep(pause_s)
             try:
                 again = await score([items[index] for index in waiting])
