@@ -80,11 +80,11 @@ def test_samples_that_cannot_be_judged_are_left_out_and_counted(command: Command
     rows[5]["grade"] = math.inf
     text = said(command, tmp_path, rows)
     for reason in (
-        "left out 1 rows: the row has no label (first at line 1)",
+        "left out 1 row: the row has no label (first at line 1)",
         "left out 2 rows: the label cannot be read as a number (first at line 2)",
-        "left out 1 rows: the row has no prediction",
-        "left out 1 rows: the row has no reference",
-        "left out 1 rows: the row has more than 100 descriptions",
+        "left out 1 row: the row has no prediction",
+        "left out 1 row: the row has no reference",
+        "left out 1 row: the row has more than 100 descriptions",
     ):
         assert reason in text
     document = benched(command, tmp_path, rows)
@@ -103,7 +103,7 @@ def test_ids_may_repeat_and_texts_may_be_long(command: Command, tmp_path: Path) 
     ("rows", "options", "message"),
     [
         ([], (), "rows.jsonl has no rows"),
-        ([{"a": 1}], (), "left out 1 rows: the row has no reference (first at line 1) (columns: a"),
+        ([{"a": 1}], (), "left out 1 row: the row has no reference (first at line 1) (columns: a"),
         (samples(5), ("--half", "a", "--where", "dataset=none"), "no sample can be scored"),
         (samples(5), ("--map", "descriptions=desc1"), "no column 'desc1'. Its columns: id, question"),
         (samples(5), ("--where", "split=test"), "no column 'split'"),

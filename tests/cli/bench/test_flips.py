@@ -168,7 +168,7 @@ def test_a_bad_row_names_file_line_and_field_and_its_neighbours_count(
     done = flips(file, "--metrics", "smile", "--resamples", "100", "--json", figures)
     assert done.exit_code == 0, done.output
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("left out"))
-    assert line.startswith(f"left out 1 rows: {said}")
+    assert line.startswith(f"left out 1 row: {said}")
     assert line.endswith(f"(first at {file} line 2)")
     assert json.loads(figures.read_text())["flips"]["smile"]["pairs"] == 4
 
@@ -241,7 +241,7 @@ def test_answers_that_cannot_be_scored_are_counted_by_status(command: Command, t
     ("rows", "arguments", "said"),
     [
         ([], [], "pairs.jsonl has no rows"),
-        ([{"question": "q"}], [], "no pair can be read: left out 1 rows: no answer in column answer"),
+        ([{"question": "q"}], [], "no pair can be read: left out 1 row: no answer in column answer"),
         (PAIRS, ["--map", "changed=other"], "the file has no column 'other'"),
         (PAIRS, ["--map", "prediction=x"], "where FIELD is one of id, kind, question"),
         (PAIRS, ["--where", "half=a"], "the file has no column 'half'"),

@@ -111,9 +111,9 @@ def test_pairs_that_cannot_be_read_are_counted(command: Command, tmp_path: Path)
     rows = [*pairs_of(), {"votes": ["C"], "choice": "A"}, {"votes": None}, {"votes": {"A": -1}}, {"votes": ["A", "B"]}]
     file = write_rows(tmp_path / "pairs.jsonl", rows)
     done = command("bench", "pairs", file, "--resamples", "100")
-    assert 'left out 1 pairs: a vote or choice is not "A", "B" or "tie" (first at line 31)' in done.stderr
-    assert "left out 1 pairs: no votes (first at line 32)" in done.stderr
-    assert "left out 1 pairs: a count of votes is invalid (first at line 33)" in done.stderr
+    assert 'left out 1 pair: a vote or choice is not "A", "B" or "tie" (first at line 31)' in done.stderr
+    assert "left out 1 pair: no votes (first at line 32)" in done.stderr
+    assert "left out 1 pair: a count of votes is invalid (first at line 33)" in done.stderr
     assert "skipped 1 pairs: no majority" in done.stderr
 
 

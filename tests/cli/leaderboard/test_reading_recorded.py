@@ -157,7 +157,7 @@ def test_annotators_rows_without_a_vote_are_counted(command: Command, tmp_path: 
     rows[0] |= {"winner": None, "status": "UNPARSABLE"}
     output, found = board(command, tmp_path, rows, "--human", people)
     assert (found["human"]["pairs"], found["human"]["without_winner"]) == (39, 1)
-    assert "left out 1 rows of annotators: no vote and no winner (first at line 41)" in output
+    assert "left out 1 row of annotators: no vote and no winner (first at line 41)" in output
     assert "1 annotated pairs are skipped, because the judge names no winner" in output
 
 
@@ -172,8 +172,8 @@ def test_rows_that_are_no_pairs_are_told_and_the_others_rated(command: Command, 
     rows = [*pairs(), {"model_a": "alpha", "model_b": "alpha", "winner": "tie"}, {"winner": "model_a"}]
     output, found = board(command, tmp_path, rows)
     assert found["pairs"] == 120
-    assert "left out 1 rows: both answers are from the same model (first at line 121)" in output
-    assert "left out 1 rows: a model has no name (first at line 122)" in output
+    assert "left out 1 row: both answers are from the same model (first at line 121)" in output
+    assert "left out 1 row: a model has no name (first at line 122)" in output
 
 
 def test_controls_are_fitted_and_unknown_ones_refused(command: Command, tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_a_file_without_pairs_is_told(command: Command, tmp_path: Path) -> None:
     rows = [{"model_a": "x", "model_b": "y"}]
     done = command("leaderboard", write_rows(tmp_path / "pairs.jsonl", rows))
     assert done.exit_code == 2
-    assert "found no judged pairs: left out 1 rows: no winner" in done.output
+    assert "found no judged pairs: left out 1 row: no winner" in done.output
 
 
 def test_names_of_the_file_cannot_drive_the_terminal(command: Command, tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_models_in_a_column_and_rows_that_cannot_be_compared(command: Command, t
     assert json.loads(figures.read_text())["pairs"] == 42
     assert "the model already has an answer to the question (first at line 43)" in done.output
     assert "the row's question is unknown (first at line 44)" in done.output
-    assert "left out 1 rows: the row cannot be read" in done.output
+    assert "left out 1 row: the row cannot be read" in done.output
 
 
 def test_blank_answers_lose_to_others_and_tie_with_blank_ones(

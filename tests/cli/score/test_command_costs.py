@@ -116,7 +116,7 @@ def test_a_dry_run_says_calls_tokens_and_price_and_asks_nobody(command: Command,
     assert price == f"price about {(2 * read + 10 * written) / 1e6:.4g}, estimated"
     assert any("prompt tokens are estimated" in line for line in rest)
     assert any(line.startswith("not included: a few capability checks") for line in rest)
-    assert "left out 1 rows, because they cannot be scored" in rest
+    assert "left out 1 row, because it cannot be scored" in rest
     assert rest[-1].startswith("nothing was sent or scored")
 
 

@@ -25,7 +25,7 @@ def test_pairs_and_edits_over_the_real_engine(tmp_path: Path, minilm: Path) -> N
     arguments += ["--group-by", "kind", "--resamples", "100", "--json", figures]
     done = CliRunner().invoke(gradewire, list(map(str, arguments)), obj=transport)
     assert done.exit_code == 0, done.output
-    assert f"left out 1 rows: no changed in column changed (first at {file} line 3)" in done.stderr
+    assert f"left out 1 row: no changed in column changed (first at {file} line 3)" in done.stderr
     document = json.loads(figures.read_text())
     found = document["flips"]["lexical_match"]
     assert (found["pairs"], found["right"], found["wrong"]) == (3, 4, 2)

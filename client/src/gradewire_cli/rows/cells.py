@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from gradewire_cli.rows.formats import Record
 
+_PLURAL: Final = re.compile(r"s\b")
 _WORDS = {
     **dict.fromkeys(("true", "yes", "correct", "right"), 1.0),
     **dict.fromkeys(("false", "no", "incorrect", "wrong"), 0.0),
@@ -69,8 +70,9 @@ class LeftOut:
 
     def sentences(self, what: str) -> list[str]:
         """Return a sentence for each reason. `what` is a plural noun such as "rows"."""
+        one = _PLURAL.sub("", what, count=1)
         return [
-            f"left out {count} {what}: {reason} (first at {self.first[reason]})"
+            f"left out {count} {one if count == 1 else what}: {reason} (first at {self.first[reason]})"
             for reason, count in self.counts.items()
         ]
 

@@ -102,7 +102,8 @@ class DryRun:
         for line in cost_lines(all_work, self.prices):
             click.echo(printable(line))
         if self._unread:
-            click.echo(f"left out {self._unread} rows, because they cannot be scored")
+            told = "1 row, because it" if self._unread == 1 else f"{self._unread} rows, because they"
+            click.echo(f"left out {told} cannot be scored")
         click.echo(NOTHING_SENT)
 
 
