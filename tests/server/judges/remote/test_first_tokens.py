@@ -3,12 +3,14 @@
 import asyncio
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.server.judges.remote.remote_judges import Counted, choose, generate, opened
 from tests.support.examples import example_count
 from tests.support.fakes.odd_openai import Heard, OddServer, completion, reply
 
+from gradewire_server.domain.items import Failure
 from gradewire_server.domain.judge import Choice
 from gradewire_server.judges.remote.first_tokens import _ENOUGH, FirstTokens
 from gradewire_server.judges.remote.labels import Labels, Step
@@ -82,6 +84,69 @@ async def test_after_some_answers_a_server_is_asked_for_one_token_and_again_wher
     assert isinstance(after, Choice)
     # Both requests of the item with the blank are paid for.
     assert [usage.generated_tokens for usage in observer.usages[-4:]] == [1, 1, 3, 2]
+
+
+def refusal(message: str, status: int = 400) -> bytes:
+    return reply(status, {"error": {"message": message, "type": "invalid_request_error", "param": "max_tokens"}})
+
+
+@pytest.mark.parametrize(
+    "to_one_token",
+    [
+        refusal("Could not finish the message because max_tokens or model output limit was reached."),
+        refusal("max_tokens must be at least 2"),
+        refusal("Invalid 'max_tokens': integer below minimum value. Expected a value >= 2, but got 1 instead."),
+        refusal("internal error", 500),
+        reply(200, "no answer"),
+        completion("2", None),
+        completion(None, None, finish="length"),
+        completion("", [{"2": 0.0}], finish="content_filter"),
+    ],
+)
+async def test_a_server_that_does_not_answer_with_one_token_is_asked_with_room_from_then_on(
+    to_one_token: bytes,
+) -> None:
+    def answer(heard: Heard) -> bytes:
+        return to_one_token if heard.body["max_tokens"] == 1 else completion("2", SURE, completion_tokens=2, **LIMITS)
+
+    observer = Counted()
+    async with OddServer(owner="vllm", answers=[answer]) as server, opened(server.url, observer) as judge:
+        answers = [(await judge.choose(choose(f"item {number}"))).answer for number in range(3 * _ENOUGH)]
+        limits = [heard.body["max_tokens"] for heard in server.heard]
+    assert not any(isinstance(each, Failure) for each in answers)
+    assert limits == [2] * _ENOUGH + [1] + [2] * 2 * _ENOUGH
+    assert observer.retries == []
+
+
+async def test_a_refused_item_is_refused_with_room_too_and_takes_one_token_from_nobody_for_long() -> None:
+    def answer(heard: Heard) -> bytes:
+        bad = "refused" in str(heard.body)
+        return refusal("no such text", 400) if bad else server_that("spaced")(heard)  # type: ignore[no-any-return]
+
+    async with OddServer(owner="vllm", answers=[answer]) as server, opened(server.url) as judge:
+        for number in range(_ENOUGH):
+            await judge.choose(choose(f"item {number}"))
+        assert isinstance((await judge.choose(choose("refused"))).answer, Failure)
+        del server.heard[:]
+        for number in range(_ENOUGH + 1):
+            assert isinstance((await judge.choose(choose(f"other {number}"))).answer, Choice)
+        limits = [heard.body["max_tokens"] for heard in server.heard]
+    assert limits == [2] * _ENOUGH + [1]
+
+
+async def test_a_server_that_wants_fewer_requests_is_not_asked_twice_at_once() -> None:
+    slow = [reply(429, {"error": {"message": "slow down"}}, **{"retry-after": "0"})]
+
+    def answer(heard: Heard) -> bytes:
+        return slow.pop() if heard.body["max_tokens"] == 1 and slow else server_that("spaced")(heard)  # type: ignore[no-any-return]
+
+    observer = Counted()
+    async with OddServer(owner="vllm", answers=[answer]) as server, opened(server.url, observer) as judge:
+        for number in range(_ENOUGH + 1):
+            assert isinstance((await judge.choose(choose(f"item {number}"))).answer, Choice)
+        limits = [heard.body["max_tokens"] for heard in server.heard]
+    assert limits == [2] * _ENOUGH + [1, 1]
+    assert observer.retries == ["rate_limited"]
 
 
 async def test_questions_asked_together_have_the_verdicts_of_questions_asked_with_room() -> None:

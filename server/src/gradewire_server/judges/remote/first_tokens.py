@@ -10,6 +10,8 @@ from gradewire_server.judges.remote.server import Answer, Question
 
 _ENOUGH: Final = 8
 """Number of answers in a row that the first token must have decided."""
+_AFTER_A_REFUSAL: Final = 1000
+"""Number of further answers before a server that refused such a question is asked again for one token."""
 _MAX_KNOWN: Final = 256
 
 
@@ -32,16 +34,34 @@ class FirstTokens:
         return replace(question, one_token=True) if decided else question
 
     def is_enough(self, question: Question, answer: Answer) -> bool:
-        """Learn from an answer. Return False if the question must be sent again, without the limit of one token."""
-        if not question.options:
-            return True
-        decided = answer.steps is not None and labels_of(question.options).decides(answer.steps)
+        """Learn from an answer of one token. Return False if the question must be sent again without this limit."""
+        self.learn(question, answer)
+        return _decides(question, answer)
+
+    def learn(self, question: Question, answer: Answer) -> None:
+        """Learn from an answer whether one token would have been enough."""
+        if question.options:
+            known = self._decided.get(_key(question), 0)
+            self._keep(question, min(known + 1, _ENOUGH) if _decides(question, answer) else min(known, 0))
+
+    def restart(self, question: Question) -> None:
+        """Forget what decided such questions."""
+        self._keep(question, min(self._decided.get(_key(question), 0), 0))
+
+    def block(self, question: Question) -> None:
+        """Ask such questions with room for more tokens for a long time, because the server refuses a single token."""
+        self._keep(question, -_AFTER_A_REFUSAL)
+
+    def _keep(self, question: Question, decided: int) -> None:
         key = _key(question)
-        self._decided[key] = min(self._decided.get(key, 0) + 1, _ENOUGH) if decided else 0
+        self._decided[key] = decided
         self._decided.move_to_end(key)
         if len(self._decided) > _MAX_KNOWN:
             self._decided.popitem(last=False)
-        return decided or not question.one_token
+
+
+def _decides(question: Question, answer: Answer) -> bool:
+    return answer.steps is not None and labels_of(question.options).decides(answer.steps)
 
 
 def _key(question: Question) -> tuple[tuple[str, ...], str]:

@@ -42,6 +42,8 @@ _SPARED_FOR_S: Final = 5.0
 """Seconds without another test question after one that was accepted though the server had refused an item."""
 _LARGE_BYTES: Final = 128 << 10
 """A request with images of this total size or more is written on a thread. Writing 12 MB takes 0.1 s."""
+_WITHOUT_REGARD_TO_THE_LIMIT: Final = frozenset({RemoteFault.RATE_LIMITED, RemoteFault.TOO_LONG})
+"""Errors that a question with a higher limit of tokens would meet too."""
 _PICTURE_REFUSALS: Final = errors.BAD_REQUEST | {404, 415, 500}
 """Statuses that may mean a refusal of images. llama.cpp returns 500, and gateways without vision models return 404."""
 
@@ -101,7 +103,44 @@ class OpenAIServer(Server):
         return [answer]
 
     async def _answer(self, question: Question) -> Answer:
-        question = self._first_tokens.shortened(question, self._learner.dialect)
+        dialect = self._learner.dialect
+        short = self._first_tokens.shortened(question, dialect)
+        if not short.one_token:
+            return await self._answer_with_room(question)
+        answer, accepted = await self._first_token(short, dialect)
+        if answer is not None:
+            return answer
+        answer = await self._answer_with_room(question)
+        if not accepted and not answer.exhausted and self._learner.dialect == dialect:
+            self._first_tokens.block(question)
+        return answer
+
+    async def _first_token(self, question: Question, dialect: Dialect) -> tuple[Answer | None, bool]:
+        """Ask for one token. Return an answer, or None if the question must be sent again with room for more tokens.
+
+        The second value is False if the server did not accept the limit, or returned no probabilities with it.
+
+        Raises:
+            RemoteError: The request failed for a reason that has nothing to do with the limit.
+        """
+        reply = await self._send(question, dialect)
+        error = errors.error_of(reply, self._model, self._api.wanted) or errors.no_json(reply)
+        if error is not None and error.kind in _WITHOUT_REGARD_TO_THE_LIMIT:
+            raise error
+        try:
+            answer = None if error is not None else self._api.answer_of(reply, question, dialect)
+        except RemoteError as unusable:
+            _log.debug("judge %s: cannot use an answer of one token (%s)", self._model, unusable.kind.value)
+            answer = None
+        if answer is None:
+            self._first_tokens.restart(question)
+            return None, False
+        if self._first_tokens.is_enough(question, answer):
+            return self._learner.uncounted.moved_into(answer), True
+        self._learner.uncounted.add(answer)
+        return None, answer.steps is not None
+
+    async def _answer_with_room(self, question: Question) -> Answer:
         for _ in range(_MOST_LESSONS):
             dialect = self._learner.dialect
             reply = await self._send(question, dialect)
@@ -113,10 +152,8 @@ class OpenAIServer(Server):
                 continue
             if error is None:
                 answer = await self._whole_answer(question, dialect, reply)
-                if answer is not None and not self._first_tokens.is_enough(question, answer):
-                    self._learner.uncounted.add(answer)
-                    question = replace(question, one_token=False)
-                elif answer is not None:
+                if answer is not None:
+                    self._first_tokens.learn(question, answer)
                     return self._learner.uncounted.moved_into(answer)
             elif not await self._teaches(reply, error, dialect):
                 raise self._picture_refusal(question, reply) or await self._confirmed(error, reply, dialect)
