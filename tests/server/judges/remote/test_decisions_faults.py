@@ -57,7 +57,6 @@ async def test_text_is_refused_without_a_request_and_the_server_is_well() -> Non
         (reply(429, {"error": "slow down"}, retry_after="0"), "rate_limited"),
         (reply(500, b"oops"), "server_error"),
         (reply(503, b"", retry_after="0"), "server_error"),
-        (HANG_UP, "unreachable"),
         (b"garbage\r\n\r\n", "unreachable"),
     ],
 )

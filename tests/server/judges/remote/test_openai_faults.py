@@ -33,7 +33,6 @@ async def failure_of(answers: list[bytes], observer: Counted | None = None, **se
         (reply(429, {"error": "slow down"}, retry_after="0"), "rate_limited"),
         (reply(500, b"oops"), "server_error"),
         (reply(503, b"", retry_after="0"), "server_error"),
-        (HANG_UP, "unreachable"),
         (b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 99\r\n\r\n{", "unreachable"),
         (b"garbage\r\n\r\n", "unreachable"),
     ],
@@ -47,6 +46,13 @@ async def test_what_passes_is_tried_again(bad: bytes, reason: str) -> None:
     assert observer.retries == [reason]
     assert observer.flying == 0
     assert judged.timing.inference_s > 0
+
+
+async def test_a_connection_that_is_closed_again_and_again_is_tried_again_later() -> None:
+    observer = Counted()
+    async with OddServer(answers=[HANG_UP, HANG_UP, GOOD]) as server, opened(server.url, observer) as judge:
+        assert isinstance((await judge.choose(choose(), deadline_s=time.monotonic() + 10)).answer, Choice)
+    assert observer.retries == ["unreachable"]
 
 
 async def test_the_wait_that_a_server_asks_for_is_kept() -> None:

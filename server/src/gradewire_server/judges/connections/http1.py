@@ -24,6 +24,8 @@ from gradewire_server.judges.connections.exchange import (
 )
 
 _MAX_HEAD_BYTES: Final = 64 << 10
+_MAX_RECEIVED_BYTES: Final = 8 * MAX_ANSWER_BYTES
+"""Maximum size of a reply with its head and its chunks' lines. A chunk of 1 byte takes 6 bytes."""
 _MAX_INTERIM: Final = 16
 """Maximum number of interim replies, such as 103 Early Hints, before a reply."""
 _READ_BYTES: Final = 16 << 10
@@ -45,6 +47,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._view = memoryview(self._buffer)
         self._reply: asyncio.Future[Received] | None = None
         self.idle_since_s = 0.0
+        self.received_bytes = 0
         self.reusable = False
 
     @override
@@ -56,7 +59,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._reply = reply
         self._parser = httptools.HttpResponseParser(self)
         self._content = bytearray()
-        self._received = self._interim = 0
+        self.received_bytes = self._interim = 0
         self._whole = self.reusable = False
         self._begin_message()
         self.transport.write(data)
@@ -76,13 +79,13 @@ class _Connection(asyncio.BufferedProtocol):
             self.reusable = False
             self.transport.abort()
             return
-        self._received += nbytes
+        self.received_bytes += nbytes
         try:
             self._parser.feed_data(self._view[:nbytes])
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._fail(self._stopped if isinstance(error, httptools.HttpParserCallbackError) else NoReplyError())
             return
-        if not self._is_over() and self._received > MAX_ANSWER_BYTES + _MAX_HEAD_BYTES:
+        if not self._is_over() and self.received_bytes > _MAX_RECEIVED_BYTES:
             self._fail(BodyError(TOO_LARGE) if self._head_done else NoReplyError())
 
     @override
@@ -103,6 +106,11 @@ class _Connection(asyncio.BufferedProtocol):
     def _is_over(self) -> bool:
         return self._whole
 
+    def on_message_begin(self) -> None:
+        """Give up the connection if a second reply follows a whole one (called by the parser)."""
+        if self._whole:
+            self.reusable = False
+
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep a header (called by the parser)."""
         self._head_bytes += len(name) + len(value)
@@ -122,6 +130,8 @@ class _Connection(asyncio.BufferedProtocol):
 
     def on_message_complete(self) -> None:
         """Finish the reply, unless it is an interim reply (called by the parser)."""
+        if self._whole:
+            return
         status = self._parser.get_status_code()
         if 100 <= status < 200 and status != _SWITCHED:
             self._interim += 1
@@ -178,6 +188,7 @@ class Http1Connections(Connections):
         self._places = asyncio.Semaphore(most)
         self._idle: list[_Connection] = []
         self._open: set[_Connection] = set()
+        self._closed = False
 
     @override
     async def exchange(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Received:
@@ -186,27 +197,39 @@ class Http1Connections(Connections):
             begin = self._begins[url] = self._begin(url)
         length = b"" if body is None else b"content-length: %d\r\n" % len(body)
         head = b"%b%b%b%b\r\n" % (method.encode(), begin, _lines(headers), length)
+        data = head + (body or b"")
         async with self._places:
-            connection = self._kept() or await self._connected()
-            reply: asyncio.Future[Received] = asyncio.get_running_loop().create_future()
-            try:
-                connection.request(head + (body or b""), reply)
-                return await reply
-            finally:
-                if connection.reusable:
-                    connection.idle_since_s = time.monotonic()
-                    self._idle.append(connection)
-                else:
-                    self._open.discard(connection)
-                    connection.transport.abort()
+            kept = self._kept()
+            if kept is not None:
+                try:
+                    return await self._exchanged(kept, data)
+                except NoReplyError:
+                    # The server may have closed an idle connection before it could see the request.
+                    if kept.received_bytes or self._closed:
+                        raise
+            return await self._exchanged(await self._connected(), data)
 
     @override
     async def close(self) -> None:
+        self._closed = True
         for connection in self._open:
             connection.transport.abort()
         self._open.clear()
         self._idle.clear()
         await asyncio.sleep(0)  # sockets are closed in the loop's next turn
+
+    async def _exchanged(self, connection: _Connection, data: bytes) -> Received:
+        reply: asyncio.Future[Received] = asyncio.get_running_loop().create_future()
+        try:
+            connection.request(data, reply)
+            return await reply
+        finally:
+            if connection.reusable:
+                connection.idle_since_s = time.monotonic()
+                self._idle.append(connection)
+            else:
+                self._open.discard(connection)
+                connection.transport.abort()
 
     def _begin(self, url: str) -> bytes:
         parts = urlsplit(url)
@@ -218,7 +241,8 @@ class Http1Connections(Connections):
         now_s = time.monotonic()
         while self._idle:
             connection = self._idle.pop()
-            if connection.reusable and now_s - connection.idle_since_s < KEEP_ALIVE_S:
+            usable = connection.reusable and not connection.transport.is_closing()
+            if usable and now_s - connection.idle_since_s < KEEP_ALIVE_S:
                 return connection
             self._open.discard(connection)
             connection.transport.abort()
