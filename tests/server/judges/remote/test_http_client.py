@@ -214,12 +214,39 @@ async def test_the_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyP
     assert [head.split(b"\r\n")[0] for head in heads] == [b"GET http://judge.invalid/v1/models HTTP/1.1"]
 
 
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY"])
+async def test_a_proxy_needs_no_scheme(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    serve, heads = answering(OK + b"content-length: 2\r\n\r\n{}")
+    async with serving(serve) as place:
+        monkeypatch.setenv(variable, place)
+        monkeypatch.setenv(variable.lower(), place)
+        async with client_of("http://judge.invalid/v1") as client:
+            assert (await client.send("models")).status == 200
+    assert len(heads) == 1
+
+
+@pytest.mark.parametrize("named", ["foo://u:secret@x", "socks5://127.0.0.1:9", "http://u:secret@x:port"])
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY"])
+async def test_a_proxy_that_cannot_be_used_is_reported_with_its_variable(
+    monkeypatch: pytest.MonkeyPatch, variable: str, named: str
+) -> None:
+    monkeypatch.setenv(variable, named)
+    monkeypatch.setenv(variable.lower(), named)
+    async with client_of("http://judge.invalid/v1") as client:
+        with pytest.raises(RemoteError) as caught:
+            await client.send("models")
+    failure = caught.value.failure
+    assert failure.status is Status.MODEL_UNAVAILABLE
+    assert variable in failure.message
+    assert "secret" not in failure.message
+
+
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("tls")
     cert, key = folder / "cert.pem", folder / "key.pem"
     made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
-    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    names = ["-subj", "/CN=judge", "-addext", "subjectAltName=IP:127.0.0.1"]
     subprocess.run([*made, *names, "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
     return cert, key
 
@@ -289,7 +316,58 @@ async def test_a_certificate_that_nobody_signed_gets_no_key(
         with pytest.raises(RemoteError) as caught:
             await client.send("models")
     assert caught.value.failure.status is Status.UNAVAILABLE
+    assert "certificate is not trusted (self-signed certificate; SSL_CERT_FILE" in caught.value.failure.message
     assert heads == []
+
+
+async def test_a_certificate_for_another_host_and_a_server_without_tls_are_reported_as_such(
+    certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    said = []
+    async with serving(serve, tls_of(certificate)) as place, serving(serve) as plain:
+        other = place.replace("127.0.0.1", "localhost")
+        for address in (f"https://{other}/v1", f"https://{plain}/v1"):
+            async with client_of(address) as client:
+                with pytest.raises(RemoteError) as caught:
+                    await client.send("models")
+            said.append(caught.value.failure.message)
+    assert "Hostname mismatch" in said[0]
+    assert "TLS has failed" in said[1]
+
+
+async def test_a_server_that_was_away_at_first_is_asked_over_http_2_when_it_is_back(
+    certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    away = True
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not away:
+            await serve_http2(reader, writer)
+
+    tls = tls_of(certificate, "h2", "http/1.1")
+    refusing = tls_of(certificate)
+    refusing.minimum_version = refusing.maximum_version = ssl.TLSVersion.TLSv1_2
+    refusing.set_ciphers("AES128-SHA")
+    async with serving(serve, refusing) as place:
+        port = int(place.rpartition(":")[2])
+        client = HttpClient(RemoteJudgeConfig(f"https://{place}/v1", "m"))
+        with pytest.raises(RemoteError):
+            await client.send("models")
+    away = False
+    server = await asyncio.start_server(serve, "127.0.0.1", port, ssl=tls)
+    try:
+        assert (await client.send("models")).content == b"/v1/models"
+        assert isinstance(client._connections, LibraryConnections)
+    finally:
+        await client.close()
+        server.close()
 
 
 async def test_closing_ends_the_thread_and_closing_twice_is_allowed() -> None:

@@ -21,6 +21,7 @@ from gradewire_server.judges.connections.exchange import (
     Connections,
     NoReplyError,
     Received,
+    tls_reason,
 )
 
 _MAX_HEAD_BYTES: Final = 64 << 10
@@ -254,7 +255,7 @@ class Http1Connections(Connections):
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 _, connection = await loop.create_connection(_Connection, self._host, self._port, ssl=self._tls)
         except (OSError, TimeoutError) as error:
-            raise NoReplyError from error
+            raise NoReplyError(tls_reason(error)) from error
         self._open.add(connection)
         return connection
 
@@ -282,14 +283,14 @@ def _decoded(content: bytes, encoding: bytes) -> bytes:
 
 
 async def offers_http2(address: str, tls: ssl.SSLContext) -> bool:
-    """Connect to a server with TLS, and return True if the server chooses HTTP/2."""
+    """Connect to a server with TLS, and return True if the server chooses HTTP/2; raise NoReplyError on failure."""
     parts = urlsplit(address)
     tls.set_alpn_protocols(["h2", "http/1.1"])
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
             _, writer = await asyncio.open_connection(parts.hostname, parts.port or 443, ssl=tls)
-    except (OSError, TimeoutError):  # the first request will report this
-        return False
+    except (OSError, TimeoutError) as error:
+        raise NoReplyError(tls_reason(error)) from error
     chosen = writer.get_extra_info("ssl_object").selected_alpn_protocol()
     writer.close()
     return bool(chosen == "h2")

@@ -20,7 +20,9 @@ from gradewire_server.judges.connections.exchange import (
     BodyError,
     Connections,
     NoReplyError,
+    ProxyError,
     Received,
+    tls_reason,
 )
 
 _CLOSE_S: Final = 5.0
@@ -36,6 +38,9 @@ class LibraryConnections(Connections):
         most: The maximum number of connections.
         tls: The certificates, or None without TLS.
         proxy: The address of a proxy, or None.
+
+    Raises:
+        ProxyError: The proxy's address cannot be used.
     """
 
     def __init__(
@@ -43,16 +48,23 @@ class LibraryConnections(Connections):
     ) -> None:
         # The library logs every request, which would flood the log.
         logging.getLogger("httpx2").setLevel(logging.WARNING)
-        self._client = httpx2.AsyncClient(
-            headers=dict(headers),
-            http2=True,
-            verify=True if tls is None else tls,
-            proxy=proxy,
-            trust_env=False,  # passwords in ~/.netrc are not for this server
-            # Set no total timeout, because callers limit each request.
-            timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
-            limits=httpx2.Limits(max_connections=most, max_keepalive_connections=most, keepalive_expiry=KEEP_ALIVE_S),
-        )
+        try:
+            self._client = httpx2.AsyncClient(
+                headers=dict(headers),
+                http2=True,
+                verify=True if tls is None else tls,
+                proxy=proxy,
+                trust_env=False,  # passwords in ~/.netrc are not for this server
+                # Set no total timeout, because callers limit each request.
+                timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
+                limits=httpx2.Limits(
+                    max_connections=most, max_keepalive_connections=most, keepalive_expiry=KEEP_ALIVE_S
+                ),
+            )
+        except (ValueError, ImportError, httpx2.InvalidURL) as error:
+            if proxy is None:
+                raise
+            raise ProxyError from error
         self._closed = asyncio.Event()
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self._loop = self._runner.get_loop()
@@ -91,4 +103,4 @@ class LibraryConnections(Connections):
         except httpx2.DecodingError as error:
             raise BodyError(WRONG_ENCODING) from error
         except httpx2.RequestError as error:
-            raise NoReplyError from error
+            raise NoReplyError(tls_reason(error)) from error

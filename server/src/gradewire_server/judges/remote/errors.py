@@ -137,9 +137,10 @@ def rate_limited(retry_after_s: float | None) -> RemoteError:
     return RemoteError(RemoteFault.RATE_LIMITED, Status.UNAVAILABLE, message, retry_after_s)
 
 
-def unreachable(address: str) -> RemoteError:
-    """Return the error for a failed or broken connection."""
-    message = f"{server_at(address)} cannot be reached. Check {ADDRESS_SETTING}, or try again"
+def unreachable(address: str, reason: str = "") -> RemoteError:
+    """Return the error for a failed or broken connection. `reason` is "" if only the network knows it."""
+    why = f": {reason}" if reason else ""
+    message = f"{server_at(address)} cannot be reached{why}. Check {ADDRESS_SETTING}, or try again"
     return RemoteError(RemoteFault.UNREACHABLE, Status.UNAVAILABLE, message)
 
 

@@ -9,13 +9,21 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from gradewire_proto.tracing.spans import HTTP_METHOD, HTTP_STATUS, SERVER_ADDRESS, current_span
-from gradewire_server.judges.connections.exchange import BodyError, Connections, NoReplyError, proxy_of
+from gradewire_server.judges.connections.exchange import (
+    BodyError,
+    Connections,
+    NoReplyError,
+    Proxy,
+    ProxyError,
+    proxy_of,
+)
 from gradewire_server.judges.connections.http1 import Http1Connections, offers_http2
 from gradewire_server.judges.remote.errors import (
     ADDRESS_SETTING,
     KEY_SETTING,
     RemoteError,
     Reply,
+    refused,
     unreachable,
     unreadable,
     with_words,
@@ -90,7 +98,7 @@ class HttpClient:
         try:
             status, content, retry_after = await connections.exchange(method, url, body, headers)
         except NoReplyError as error:
-            raise unreachable(self._address) from error
+            raise unreachable(self._address, str(error)) from error
         except BodyError as error:
             raise unreadable(str(error)) from error
         return Reply(status, content, retry_after, self._address)
@@ -103,17 +111,33 @@ class HttpClient:
 
     async def _chosen(self) -> Connections:
         tls, proxy = self._tls, proxy_of(self._address)
-        if proxy is not None or (tls is not None and await offers_http2(self._address, tls)):
+        if proxy is not None:
             return await asyncio.to_thread(self._by_library, proxy)
         if tls is not None:
+            try:
+                http2 = await offers_http2(self._address, tls)
+            except NoReplyError as error:
+                # Choose at the next request, because only a server that answers shows what it offers.
+                raise unreachable(self._address, str(error)) from error
+            if http2:
+                return await asyncio.to_thread(self._by_library, None)
             tls.set_alpn_protocols(["http/1.1"])
         return Http1Connections(self._address, self._headers, self._most, tls)
 
-    def _by_library(self, proxy: str | None) -> Connections:
+    def _by_library(self, proxy: Proxy | None) -> Connections:
         # Most servers on one's own machines have no HTTP/2, and then need not load this library.
         from gradewire_server.judges.connections.http_library import LibraryConnections  # noqa: PLC0415 - see above
 
-        return LibraryConnections(self._headers, self._most, self._tls, proxy)
+        if proxy is None:
+            return LibraryConnections(self._headers, self._most, self._tls)
+        try:
+            return LibraryConnections(self._headers, self._most, self._tls, proxy.address)
+        except ProxyError as error:
+            # The address may contain a password.
+            raise refused(
+                f"the environment variable {proxy.variable} names no proxy that judges can use. Set it to an address "
+                "such as http://host:3128, or name the judge's host in NO_PROXY"
+            ) from error
 
 
 def json_bytes(body: Mapping[str, object]) -> bytes:
