@@ -100,6 +100,13 @@ def test_a_query_of_known_names_is_sent(query: str) -> None:
     assert endpoint_of(f"https://host/v1?{query}").query == query
 
 
+@pytest.mark.parametrize("query", ["api-version=a b", "region=münchen", "api-version=1\r\nx-other: 1", "beta=\t", " "])
+def test_a_query_that_no_request_may_have_is_refused_at_start(query: str) -> None:
+    with pytest.raises(ValueError, match=r"query of judge_url .* Write a space as %20"):
+        OpenAIJudges(RemoteJudgeConfig(f"https://host/v1?{query}", "m"), Counted())
+    assert endpoint_of("https://host/v1?region=a%20b").query == "region=a%20b"
+
+
 def test_a_begun_answer_needs_an_api_that_continues_it() -> None:
     config = RemoteJudgeConfig("https://host/v1/responses", "m", assistant_prefill="yes")
     with pytest.raises(ValueError, match="judge_assistant_prefill"):

@@ -79,10 +79,16 @@ def endpoint_of(url: str) -> Endpoint:
     """Return the API at an address. The address may end with the API's path; else the host decides.
 
     Raises:
-        ValueError: The query contains a fragment or an unknown name, which may be a key's.
+        ValueError: The query contains a character that no request may have, a fragment, or an unknown name, which may
+            be a key's.
     """
     address, _, query = url.partition("?")
     address = address.rstrip("/")
+    if not (query.isascii() and query.isprintable()) or " " in query:
+        raise ValueError(
+            f"the query of {ADDRESS_SETTING} must have only printable ASCII characters without spaces. Write a space "
+            "as %20"
+        )
     # Some servers split a query at semicolons too.
     if {"#", ";"} & set(query) or not _KNOWN_NAMES.issuperset(_names(query)):
         raise ValueError(
