@@ -125,6 +125,15 @@ def test_leavers_and_successors_may_overlap_and_too_many_processes_are_an_error(
     assert late.process.exitcode == 1
 
 
+def test_an_error_leaves_no_file_open(start: Start, tmp_path: Path) -> None:
+    for _ in range(8):
+        start(4).take_all()
+    before = len([*Path("/proc/self/fd").iterdir()])
+    with pytest.raises(OSError, match="more processes share"):
+        SharedPlaces(tmp_path / "places", 4, 2)
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
+
+
 def hammer(file: Path, other: Path, count: int, result: Any) -> None:
     """Take and leave as fast as possible, and prove each place by a lock of another file."""
     places = SharedPlaces(file, count, 3)

@@ -15,10 +15,13 @@ class Places(Protocol):
         """Leave a place after a request."""
 
     def wish(self, *, more: bool) -> float | None:
-        """Tell whether `more` places are needed than `take` has found.
+        """Note whether requests wait for a place, so that processes with more than their share take no new places.
+
+        Args:
+            more: True if requests wait, because `take` found no free place for them.
 
         Returns:
-            Seconds after which to call `take` again, or None to call it after the next `leave`.
+            Seconds after which to call `take` again, or None to call it only after the next `leave`.
         """
 
     def close(self) -> None:

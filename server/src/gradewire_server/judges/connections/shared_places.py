@@ -52,7 +52,11 @@ class SharedPlaces(Places):
         self._memory = mmap.mmap(self._file, 8 * self._entries)
         self._numbers = memoryview(self._memory).cast("i")
         self._used, self._wishes = self._numbers[: self._entries], self._numbers[self._entries :]
-        self._mine = self._own_entry()
+        try:
+            self._mine = self._own_entry()
+        except OSError:
+            self._release()
+            raise
         self._rests_until_s, self._patience_s = 0.0, _PATIENCE_S
         self._swept_s = time.monotonic()
 
@@ -88,6 +92,9 @@ class SharedPlaces(Places):
         if self._file < 0:
             return
         self._used[self._mine] = self._wishes[self._mine] = 0
+        self._release()
+
+    def _release(self) -> None:
         for view in (self._used, self._wishes, self._numbers):
             view.release()
         self._memory.close()

@@ -309,6 +309,7 @@ class RemoteBackend(JudgeBackend):
         try:
             async with asyncio.timeout(_OPEN_TIMEOUT_S):
                 await server.find_out()
+            judge = RemoteJudge(replace(self._status, state="loaded"), server, self._config, self._telemetry)
         except BaseException as error:
             await server.close()
             if isinstance(error, TimeoutError):
@@ -316,7 +317,7 @@ class RemoteBackend(JudgeBackend):
             if isinstance(error, RemoteError):
                 raise _unavailable(error) from error
             raise
-        return RemoteJudge(replace(self._status, state="loaded"), server, self._config, self._telemetry)
+        return judge
 
 
 def _places(config: RemoteJudgeConfig) -> Places:
