@@ -146,10 +146,7 @@ class OpenAIServer(Server):
             reply = await self._send(question, dialect)
             error = errors.error_of(reply, self._model, self._api.wanted) or errors.no_json(reply)
             if error is not None and errors.says_out_of_tokens(reply):
-                if self._first_tokens.is_enough(question, OUT_OF_TOKENS):
-                    return OUT_OF_TOKENS
-                question = replace(question, one_token=False)
-                continue
+                return OUT_OF_TOKENS
             if error is None:
                 answer = await self._whole_answer(question, dialect, reply)
                 if answer is not None:
