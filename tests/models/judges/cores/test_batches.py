@@ -117,6 +117,42 @@ def test_an_answer_is_written_token_by_token_over_a_kept_state(graph: Int8Core, 
     assert alone(graph, Question(PREFIXES[1], (8, 9), (), written[:4])).next_token == written[4]
 
 
+def test_an_answer_whose_state_was_lost_costs_one_row_for_all_its_tokens(graph: Int8Core, core: Watched) -> None:
+    (result,) = BatchedCore(core, BatchLimits()).answer([Question((), (8, 9), (), (1, 2, 3, 4))])
+    assert isinstance(result, RowResult)
+    assert [run.tokens for run in core.runs] == [2, 4]
+
+
+def test_writers_that_take_turns_find_their_states_even_if_not_all_have_room(core: Watched) -> None:
+    batched = BatchedCore(core, BatchLimits(max_begun_tokens=60))
+    written: list[tuple[int, ...]] = [()] * 8
+    for _ in range(5):
+        for writer in range(8):
+            (result,) = batched.answer([Question((), (writer, *range(9)), (), written[writer])])
+            assert isinstance(result, RowResult)
+            written[writer] += (result.next_token,)
+    # Four answers of up to 14 tokens stay. If the oldest one made room, all would be computed again each time.
+    assert sum(run.tokens for run in core.runs) <= 4 * 14 + 4 * (10 + 11 + 12 + 13 + 14)
+
+
+def test_answers_that_ended_or_were_abandoned_make_room(graph: Int8Core, core: Watched) -> None:
+    now = [0.0]
+    (result,) = BatchedCore(core, BatchLimits()).answer([Question((), (8, 9))])
+    assert isinstance(result, RowResult)
+    graph._states.clear()
+    limits = BatchLimits(max_begun_idle_s=60, ends=frozenset({result.next_token}))
+    batched = BatchedCore(core, limits, clock=lambda: now[0])
+    batched.answer([Question((), (8, 9))])  # ends at once
+    for number in range(5):
+        batched.answer([Question((), (number, 3), (), (5,))])  # the callers leave
+        now[0] += 5
+    batched.answer([Question((), (1,), (1, 2))])
+    assert 1 <= len(graph._states) <= 5
+    now[0] += 60
+    batched.answer([Question((), (1,), (1, 2))])
+    assert graph._states == {}
+
+
 def test_states_that_are_not_used_any_more_are_dropped(graph: Int8Core, core: Watched) -> None:
     batched = BatchedCore(core, BatchLimits(max_prefixes=2, max_begun_tokens=10))
     for number in range(20):

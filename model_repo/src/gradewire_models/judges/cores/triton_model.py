@@ -21,6 +21,8 @@ from gradewire_models.judges.cores.batches import BatchedCore, BatchLimits
 from gradewire_models.judges.cores.opening import open_core
 from gradewire_models.judges.cores.rows import Core, CoreError, RowResult
 
+_LONGEST_ANSWER_TOKENS = 4096
+"""The longest prompt with an answer that a server asks for, see `max_context_tokens` of its embedded judge."""
 _WARM_UP = wire.Question((), (0,))
 
 
@@ -48,7 +50,12 @@ class TritonPythonModel:
         device = f"cuda:{args['model_instance_device_id']}" if args["model_instance_kind"] == "GPU" else "cpu"
         try:
             core: Core = open_core(graph, given["form"], threads=int(given["threads"]), device=device)
-            limits = BatchLimits(max_run_tokens=int(given["max_run_tokens"]))
+            limits = BatchLimits(
+                max_run_tokens=int(given["max_run_tokens"]),
+                # As many answers can be written at a time as fit into a batch, so keep all of them.
+                max_begun_tokens=max(1, config["max_batch_size"]) * min(self._max_tokens, _LONGEST_ANSWER_TOKENS),
+                ends=frozenset(map(int, given["eos_ids"].split())),
+            )
             self._core = BatchedCore(core, limits)
             # The first run reads all weights, so no caller has to wait for the disk.
             (result,) = self._core.answer([_WARM_UP])
