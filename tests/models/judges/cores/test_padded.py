@@ -108,6 +108,22 @@ def test_states_that_go_on_in_another_order_keep_their_own_past(core: PaddedCore
     np.testing.assert_allclose(shares(results), expected(weights, wholes), atol=3e-3)
 
 
+def test_a_state_that_is_kept_alone_does_not_keep_its_batch(core: PaddedCore, weights: JudgeWeights) -> None:
+    short, long = draw(3), draw(100)
+    core.run(Run(None, (Row(0, short, keep=True), *(Row(place, long, EVERY) for place in range(1, 8)))))
+    rows = tuple(Row(place, long, keep=True) for place in range(10, 14))
+    core.run(Run(None, (Row(9, short, keep=True), *rows)))
+    core.run(Run(None, (Row(20, (1,), EVERY),), drop=tuple(row.state for row in rows)))
+    for state in (core._states[0], core._states[9]):
+        assert state.batch.valid.size == len(short)
+        assert state.batch.blocks == []
+        assert sum(copy.nbytes for copy in state.batch.copies.values()) == sum(
+            state.block(number).nbytes for number in state.batch.copies
+        )
+    results = core.run(Run(None, (Row(0, (7,), EVERY),)))
+    np.testing.assert_allclose(shares(results), expected(weights, [(*short, 7)]), atol=3e-3)
+
+
 def test_a_prefix_in_several_rows_is_the_same_prefix(core: PaddedCore) -> None:
     text = draw(21)
     core.run(Run(None, (Row(1, text, keep=True),)))

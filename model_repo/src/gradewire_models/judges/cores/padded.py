@@ -1,7 +1,8 @@
 """A core that runs a judge's fp16 or int4 graph in padded batches, on a GPU or, for tests, on a CPU."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -95,11 +96,16 @@ class PaddedCore(Core):
                 self._states[row.state] = _State(batch, place, begin, start + len(row.ids))
             else:
                 self._states.pop(row.state, None)
+        # A state that leaves its batch is packed again anyway. Copy it now, or it would keep the whole batch in memory.
+        live = Counter(id(state.batch) for state in self._states.values())
+        for number, state in self._states.items():
+            if live[id(state.batch)] < state.batch.rows:
+                self._states[number] = state.copied_out()
 
     def _past(self, pasts: Sequence["_State | None"]) -> tuple[Blocks, NDArray[np.bool_]]:
         """Return the past keys and values of a batch, and which of their slots are filled, bool [rows, slots]."""
         first = pasts[0]
-        if first is not None and first.batch.rows == len(pasts):
+        if first is not None and first.batch.blocks and first.batch.rows == len(pasts):
             same = all(
                 past is not None and past.batch is first.batch and past.place == place
                 for place, past in enumerate(pasts)
@@ -135,7 +141,10 @@ class PaddedCore(Core):
 
 @dataclass(slots=True)
 class _Batch:
-    """The keys and values of a run's rows, and which slots are filled, bool [rows, slots]."""
+    """The keys and values of a run's rows, and which slots are filled, bool [rows, slots].
+
+    A row that was copied out of its batch has only `copies`, in the computer's memory.
+    """
 
     blocks: Blocks
     valid: NDArray[np.bool_]
@@ -166,6 +175,12 @@ class _State:
         """Return the filled slots of a block, float16 [kv_heads, tokens, head_dim]."""
         block: NDArray[np.float16] = self.batch.copied(number)[self.place][:, self.batch.valid[self.place]]
         return block
+
+    def copied_out(self) -> "_State":
+        """Return the same state with a batch of its own, which holds only the filled slots."""
+        copies = {number: np.ascontiguousarray(self.block(number))[None] for number in range(len(self.batch.blocks))}
+        alone = _Batch([], np.ones((1, self.end - self.begin), np.bool_), copies)
+        return replace(self, batch=alone, place=0)
 
 
 def _wants_logits(row: Row) -> bool:
