@@ -170,6 +170,22 @@ async def test_another_judge_in_its_place_answers_nobody_who_asked_the_first(
 
 
 @pytest.mark.restarts
+async def test_a_judge_whose_process_died_is_loaded_again(triton: TritonServer) -> None:
+    async with opened(triton.url) as judge:
+        first = (await judge.choose(choose("Paris"), deadline_s=None)).answer
+        triton.kill_stubs()
+        lost = (await judge.choose(choose("Paris"), deadline_s=None)).answer
+        assert isinstance(lost, Failure)
+        assert lost.status is Status.UNAVAILABLE
+        assert triton.is_model_ready(NAME)  # what Triton says is no proof
+        give_up_s = time.monotonic() + 60
+        while judge.trouble():
+            assert time.monotonic() < give_up_s, judge.trouble()
+            await asyncio.sleep(0.2)
+        assert (await judge.choose(choose("Paris"), deadline_s=None)).answer == first
+
+
+@pytest.mark.restarts
 @pytest.mark.parametrize(
     ("change", "said"),
     [

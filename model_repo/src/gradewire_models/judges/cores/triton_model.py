@@ -54,7 +54,7 @@ class TritonPythonModel:
                 max_run_tokens=int(given["max_run_tokens"]),
                 # As many answers can be written at a time as fit into a batch, so keep all of them.
                 max_begun_tokens=max(1, config["max_batch_size"]) * min(self._max_tokens, _LONGEST_ANSWER_TOKENS),
-                ends=frozenset(map(int, given["eos_ids"].split())),
+                ends=frozenset(map(int, given.get("eos_ids", "").split())),
             )
             self._core = BatchedCore(core, limits)
             # The first run reads all weights, so no caller has to wait for the disk.

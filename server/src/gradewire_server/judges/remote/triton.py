@@ -22,6 +22,7 @@ from gradewire_server.judges.remote.judge import RemoteBackend
 from gradewire_server.judges.remote.labels import Labels, Step
 from gradewire_server.judges.remote.server import Answer, Question, Server
 from gradewire_server.judges.remote.triton_judge import BuiltJudge, JudgeFacts, replaced
+from gradewire_server.judges.remote.triton_repair import JudgeRepair
 from gradewire_server.settings.engine import TritonConfig
 from gradewire_server.settings.judge import RemoteJudgeConfig
 from gradewire_server.triton import Fault, TritonClient, TritonError
@@ -150,6 +151,7 @@ class TritonServer(Server):
         self._image_placeholder = image_placeholder or QWEN_PLACEHOLDER
         self._inputs: frozenset[str] = frozenset()
         self._built: BuiltJudge | None = None
+        self._repair: JudgeRepair | None = None
 
     @override
     def described(self, status: ModelStatus) -> ModelStatus:
@@ -168,6 +170,7 @@ class TritonServer(Server):
             facts = JudgeFacts.of(served)
             if facts is not None:
                 self._built = await BuiltJudge.open(self._client, self._model, facts)
+                self._repair = JudgeRepair(self._client, self._model, self._built.check)
                 return
         tensors = served.tensors
         missing = [name for name in _NEEDED if name not in tensors]
@@ -198,13 +201,27 @@ class TritonServer(Server):
     async def probe(self) -> None:
         with self._translating():
             ready = await self._client.is_ready(self._model)
+            if self._built is None or self._repair is None:
+                if not ready:
+                    raise self._not_ready()
+                return
             if not ready:
+                self._repair.not_ready()
+            if not ready or self._repair.running:
                 raise self._not_ready()
-            if self._built is not None and JudgeFacts.of(await self._client.served(self._model)) != self._built.facts:
+            if JudgeFacts.of(await self._client.served(self._model)) != self._built.facts:
                 raise replaced()
+            try:
+                await self._built.check()
+            except TritonError as error:
+                if error.kind is Fault.FAILED:
+                    self._repair.failed()
+                raise
 
     @override
     async def close(self) -> None:
+        if self._repair is not None:
+            await self._repair.close()
         await self._client.close()
 
     def _not_ready(self) -> RemoteError:

@@ -24,6 +24,8 @@ from gradewire_server.settings.judge import EmbeddedJudgeConfig
 from gradewire_server.triton import Fault, TritonClient, TritonError
 
 _KIND: Final = "judge"
+_CHECK: Final = wire.Question((), (0,))
+_CHECK_TIMEOUT_S: Final = 5.0
 _LIMITS: Final = EmbeddedJudgeConfig(Path())
 """Limits of prompts. They are those of an embedded judge, so that both judges give the same answers."""
 
@@ -89,7 +91,7 @@ class BuiltJudge:
             TritonError: Triton does not answer.
             RemoteError: The tokenizer is not the one of the judge's description, or cannot be read.
         """
-        question = wire.to_tensors(wire.Question((), (0,)))
+        question = wire.to_tensors(_CHECK)
         outputs = await client.infer(model, question, wire.TOKENIZER_OUTPUTS, timeout_s=client.timeout_s)
         content = _value(outputs, wire.TOKENIZER)
         if not isinstance(content, bytes):
@@ -135,6 +137,15 @@ class BuiltJudge:
             return await self._choose(prompt, labels)
         return await self._write(prompt, question)
 
+    async def check(self) -> None:
+        """Ask for one token. Triton reports a judge as ready even if its process has died.
+
+        Raises:
+            TritonError: Triton does not answer, or gives no valid answer.
+            RemoteError: Triton serves another judge.
+        """
+        await self._infer(_CHECK, wire.TOKEN_OUTPUTS, min(_CHECK_TIMEOUT_S, self._client.timeout_s))
+
     async def _choose(self, prompt: PromptTokens, labels: tuple[int, ...]) -> Answer:
         outputs = await self._infer(wire.Question(prompt.fixed, prompt.item, labels), wire.CHOICE_OUTPUTS)
         shares = outputs[wire.PROBABILITIES].reshape(-1)
@@ -164,9 +175,11 @@ class BuiltJudge:
         counts = _counted(prompt, len(written))
         return Answer(text, complete, None, continued=True, tokens=counts, truncated=prompt.truncated)
 
-    async def _infer(self, question: wire.Question, outputs: tuple[str, ...]) -> Mapping[str, NDArray[Any]]:
+    async def _infer(
+        self, question: wire.Question, outputs: tuple[str, ...], timeout_s: float | None = None
+    ) -> Mapping[str, NDArray[Any]]:
         tensors = wire.to_tensors(question)
-        answer = await self._client.infer(self._model, tensors, outputs, timeout_s=self._client.timeout_s)
+        answer = await self._client.infer(self._model, tensors, outputs, timeout_s=timeout_s or self._client.timeout_s)
         if _value(answer, wire.FINGERPRINT) != self._fingerprint:
             raise replaced()
         return answer
