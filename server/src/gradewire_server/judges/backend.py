@@ -1,14 +1,16 @@
 """The protocols of a judge and of a judge backend."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from typing_extensions import override
 
-from gradewire_server.domain.items import Failure, Timing
+from gradewire_server.domain.items import Failure, Status, Timing
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgeNeed
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, Judges, ModelStatus
+
+NO_TOKENS: Final = Failure(Status.INVALID_PARAMETER, "max_tokens must be at least 1")
 
 
 class JudgeUnavailableError(Exception):

@@ -98,6 +98,24 @@ async def test_texts_are_those_of_the_embedded_judge_and_end_where_they_should(t
     assert stopped.generated_tokens < 40
 
 
+async def test_labels_and_limits_are_judged_like_the_embedded_judges(triton: TritonServer) -> None:
+    prompt = choose("Paris").prompt
+    options = [("yes", "yesterday"), ("A", "a"), ("alpha", "alphabetical"), ("1", "1"), ("1",)]
+    needs: list[Choose | Generate] = [Choose("", prompt, each) for each in options]
+    needs.append(generate("Paris", max_tokens=0))
+    async with judging(max_item_tokens=2048) as (here, _), opened(triton.url) as there:
+        pairs = await both(here, there, needs)
+    choices = [(one, other) for one, other in pairs if isinstance(one, Choice) and isinstance(other, Choice)]
+    assert len(choices) >= 2
+    for one, other in choices:
+        assert other.probabilities == pytest.approx(one.probabilities, abs=1e-12)
+    failures = [(one, other) for one, other in pairs if isinstance(one, Failure)]
+    assert [one for one, _ in failures] == [other for _, other in failures]
+    assert len(choices) + len(failures) == len(needs)
+    assert isinstance(pairs[-1][1], Failure)
+    assert pairs[-1][1].status is Status.INVALID_PARAMETER
+
+
 async def test_digest_and_precision_are_the_embedded_judges_so_that_verdicts_are_shared(triton: TritonServer) -> None:
     async with judging() as (here, _), opened(triton.url) as there:
         ours, theirs = here.status, there.status

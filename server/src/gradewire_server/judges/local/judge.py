@@ -32,7 +32,7 @@ from gradewire_server.domain.judge import (
 )
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
-from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError, failed_reply
+from gradewire_server.judges.backend import NO_TOKENS, Judge, JudgeBackend, JudgeUnavailableError, failed_reply
 from gradewire_server.judges.local.chat import ChatTokenizer, PromptError, PromptTokens, TextEnd, open_chat_tokenizer
 from gradewire_server.judges.local.queue import EmbeddedQueue, Planned, Work
 from gradewire_server.judges.local.supervisor import (
@@ -51,7 +51,6 @@ _NEEDS_LLAMA: Final = "runs as gguf here, but llama.cpp is not installed (or can
 _INSTALL: Final = "pip install 'gradewire[judge]'"
 _CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed")
 _DEFECT: Final = Failure(Status.INTERNAL, "the judge's scheduling failed. See the server's log")
-_NO_TOKENS: Final = Failure(Status.INVALID_PARAMETER, "max_tokens must be at least 1")
 _TOO_LATE: Final = Failure(Status.TIMEOUT, "the judge was not done before the deadline")
 _WARM_UP: Final = Generate("", JudgePrompt((Turn(Role.SYSTEM, "Answer."),), "Ready?"), max_tokens=2)
 
@@ -90,7 +89,7 @@ class EmbeddedJudge(Judge):
 
     @override
     async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
-        refusal = _NO_TOKENS if isinstance(need, Generate) and need.max_tokens < 1 else self._refusal()
+        refusal = NO_TOKENS if isinstance(need, Generate) and need.max_tokens < 1 else self._refusal()
         if refusal is not None:
             return failed_reply(refusal)
         timing = Timing()

@@ -15,7 +15,7 @@ from gradewire_server.domain.items import Failure, Status, Timing, quoted
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgeAnswer, JudgeNeed, JudgePrompt
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.domain.ports import JudgeReply, ModelStatus
-from gradewire_server.judges.backend import Judge, JudgeBackend, JudgeUnavailableError, failed_reply
+from gradewire_server.judges.backend import NO_TOKENS, Judge, JudgeBackend, JudgeUnavailableError, failed_reply
 from gradewire_server.judges.connections.places import OwnPlaces, Places
 from gradewire_server.judges.prometheus import JudgeTelemetry, Tokens
 from gradewire_server.judges.prompt_texts import first_stop, fitted, halved
@@ -138,12 +138,14 @@ class RemoteJudge(Judge):
     async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
         prompt = self._server.shown(need.prompt)
         if isinstance(need, Choose):
-            if not labels_of(need.options).distinct:
+            if self._server.reads_texts and not labels_of(need.options).distinct:
                 return failed_reply(AMBIGUOUS)
             question = Question(prompt, options=need.options, namespace=need.namespace)
         else:
             if not self._server.writes:
                 return failed_reply(_WRITES_NOTHING)
+            if need.max_tokens < 1:
+                return failed_reply(NO_TOKENS)
             question = Question(prompt, max_tokens=need.max_tokens, stop=need.stop, namespace=need.namespace)
         timing = Timing()
         answered = await self._answered(question, deadline_s, timing)

@@ -89,10 +89,12 @@ class Server(Protocol):
 
     Attributes:
         writes: True if the server writes texts; False if it only chooses between labels.
+        reads_texts: True if labels are told apart by their texts; False if the server knows their tokens.
         sees_images: True if the server's model accepts images, or None if the server does not say.
     """
 
     writes: bool = True
+    reads_texts: bool = True
     questions_per_request: int = 1
     sees_images: bool | None = False
 

@@ -170,6 +170,7 @@ class TritonServer(Server):
             facts = JudgeFacts.of(served)
             if facts is not None:
                 self._built = await BuiltJudge.open(self._client, self._model, facts)
+                self.reads_texts = False
                 self._repair = JudgeRepair(self._client, self._model, self._built.check)
                 return
         tensors = served.tensors
