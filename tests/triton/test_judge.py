@@ -101,6 +101,17 @@ def test_it_hands_out_its_tokenizer(client: tritonclient.grpc.InferenceServerCli
     assert content == load_judge(judge_repository, MODEL).tokenizer_path.read_bytes()
 
 
+def test_a_client_that_names_no_outputs_gets_an_answer_without_the_tokenizer(
+    client: tritonclient.grpc.InferenceServerClient, judge_repository: Path
+) -> None:
+    question = Question((), (1, 2), (10, 20))
+    reply = client.infer(MODEL, inputs(wire.to_tensors(question)))
+    (answer,) = expected(judge_repository, [question])
+    np.testing.assert_allclose(reply.as_numpy(wire.PROBABILITIES), [answer.probabilities], atol=1e-12)
+    names = {output.name for output in reply.get_response().outputs}
+    assert names == {wire.PROBABILITIES, wire.MASS, wire.NEXT_ID, wire.FINGERPRINT}
+
+
 @pytest.mark.parametrize(
     ("tensors", "said"),
     [

@@ -29,6 +29,7 @@ def altered(**values: object) -> dict[str, np.ndarray]:  # type: ignore[type-arg
         (altered(tokens=[[1, 2, 3, 100]]), "vocabulary of 100"),
         (altered(tokens=[[1, -2, 3, 4]]), "vocabulary of 100"),
         (to_tensors(Question((1,) * 8, (2,))), "not 9"),
+        (to_tensors(Question((1,), (2,), (3,) * 257)), "256 labels, not 257"),
     ],
 )
 def test_what_is_no_question_is_refused(tensors: dict[str, np.ndarray], said: str) -> None:  # type: ignore[type-arg]

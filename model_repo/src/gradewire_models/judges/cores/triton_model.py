@@ -71,7 +71,7 @@ class TritonPythonModel:
         for place, request in enumerate(requests):
             if request.is_cancelled():
                 responses[place] = _failure("cancelled by the client", pb_utils.TritonError.CANCELLED)
-            elif wire.TOKENIZER in request.requested_output_names():
+            elif _asks_for_tokenizer(request):
                 responses[place] = self._response(request, {wire.TOKENIZER: np.array([[self._tokenizer]], np.object_)})
             else:
                 try:
@@ -103,6 +103,12 @@ class TritonPythonModel:
         every = {**values, wire.FINGERPRINT: np.array([[self._fingerprint]], np.int64)}
         wanted = [name for name in request.requested_output_names() if name in every]
         return pb_utils.InferenceResponse([pb_utils.Tensor(name, every[name]) for name in wanted])
+
+
+def _asks_for_tokenizer(request: Any) -> bool:
+    # A client that names no outputs asks for all of them, and wants an answer.
+    wanted = set(request.requested_output_names())
+    return wire.TOKENIZER in wanted and wanted <= {*wire.TOKENIZER_OUTPUTS}
 
 
 def _checked(path: Path, sha256: str) -> bytes:

@@ -21,6 +21,9 @@ CHOICE_OUTPUTS: Final = (PROBABILITIES, MASS, FINGERPRINT)
 TOKEN_OUTPUTS: Final = (NEXT_ID, FINGERPRINT)
 TOKENIZER_OUTPUTS: Final = (TOKENIZER, FINGERPRINT)
 
+MAX_LABELS: Final = 256
+"""The maximum number of labels in a question. gradewire's metrics use at most 26."""
+
 
 class Question(NamedTuple):
     """A prompt's token IDs, and the requested answer.
@@ -65,8 +68,8 @@ def from_tensors(tensors: Mapping[str, NDArray[Any]], *, vocabulary: int, max_to
     """Return the question in a request's tensors.
 
     Raises:
-        QuestionError: The tensors' shapes do not match, an ID is not in the vocabulary, or the question is empty or
-            longer than `max_tokens`.
+        QuestionError: The tensors' shapes do not match, an ID is not in the vocabulary, the question is empty or longer
+            than `max_tokens`, or it has too many labels.
     """
     tokens, lengths = tensors[TOKENS], tensors[LENGTHS]
     if tokens.ndim != 2 or tokens.shape[0] != 1 or lengths.shape != (1, 4):
@@ -74,6 +77,8 @@ def from_tensors(tensors: Mapping[str, NDArray[Any]], *, vocabulary: int, max_to
     counts = lengths[0].tolist()
     if min(counts) < 0 or sum(counts) != tokens.shape[1]:
         raise QuestionError(f"{LENGTHS} {counts} does not match the {tokens.shape[1]} tokens")
+    if counts[3] > MAX_LABELS:
+        raise QuestionError(f"a question may have {MAX_LABELS} labels, not {counts[3]}")
     ids = tokens[0].tolist()
     if ids and not (min(ids) >= 0 and max(ids) < vocabulary):
         raise QuestionError(f"a token is not in the vocabulary of {vocabulary}")
