@@ -1,8 +1,9 @@
 """Compare a built judge in Triton with the same judge in a gradewire server: `python -m benchmarks.judges.in_triton`.
 
 Both rate the same rows of EVOUNA with `lave`, through servers and sockets. The program prints the largest difference of
-a score, the rows per CPU second of all processes, and Triton's batches. Results are kept in `--out`, so a run that was
-interrupted continues. A CPU second hardly depends on other programs on the machine, in contrast to a second.
+a score and of the labels' total probability, the rows per CPU second of all processes, and Triton's batches. Results
+are kept in `--out`, so a run that was interrupted continues, unless the judge has changed. A CPU second hardly depends
+on other programs on the machine, in contrast to a second.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from typing import Any, Final
 from benchmarks.common.rows import DEFAULT_DATA, Row, items_of, read_rows, sample_rows
 from benchmarks.common.servers import GRADEWIRE, started, whole_cpu_s
 
-from gradewire import AsyncClient
+from gradewire import AsyncClient, MetricScore
 from gradewire_models.judges.catalog import default_judge
 from gradewire_models.judges.repository import default_judge_repository
 from gradewire_triton import ServerOptions, TritonProcess, ensure_environment
@@ -29,6 +30,7 @@ METRIC: Final = "lave"
 SEED: Final = 20261128
 AT_A_TIME: Final = 16
 DEADLINE_S: Final = 600.0
+COMPARED: Final = ("score", "mass")
 BACKENDS: Final = ("embedded", "triton")
 
 
@@ -82,12 +84,13 @@ def running(backend: str, judges: Path, judge: str) -> Iterator[Running]:
 
 async def rate(server: Running, rows: list[Row], out: Path, backend: str) -> None:
     """Rate the rows that are not in `out` yet, and append each result with the CPU seconds so far."""
-    done = {each["id"] for each in results(out, backend)}
-    left = [row for row in items_of(rows) if row["id"] not in done]
-    print(f"{backend}: {len(done)} rows are done, {len(left)} are left", flush=True)
     async with AsyncClient(server.address) as client:
         # The first row opens the judge and computes the prefix.
-        await client.score([{**rows[0], "prediction": "a warm up"}], METRIC, deadline_s=DEADLINE_S)
+        (first,) = await client.score([{**rows[0], "prediction": "a warm up"}], METRIC, deadline_s=DEADLINE_S)
+        digest = result_of(first.scores[METRIC])["judge"]
+        done = {each["id"] for each in results(out, backend, digest)}
+        left = [row for row in items_of(rows) if row["id"] not in done]
+        print(f"{backend}: {len(done)} rows are done, {len(left)} are left", flush=True)
         began_cpu_s, (began, began_batches) = server.cpu_s(), server.batches()
         slots = asyncio.Semaphore(AT_A_TIME)
         with out.open("a", encoding="utf-8") as lines:
@@ -95,8 +98,7 @@ async def rate(server: Running, rows: list[Row], out: Path, backend: str) -> Non
             async def rate_one(row: Row) -> None:
                 async with slots:
                     (item,) = await client.score([row], METRIC, deadline_s=DEADLINE_S)
-                result = item.scores[METRIC]
-                values = {"id": row["id"], "backend": backend, "score": result.score, "status": result.status.name}
+                values = {"id": row["id"], "backend": backend, **result_of(item.scores[METRIC])}
                 lines.write(json.dumps(values) + "\n")
                 lines.flush()
 
@@ -114,12 +116,27 @@ async def rate(server: Running, rows: list[Row], out: Path, backend: str) -> Non
                 lines.write(json.dumps({"used": used}) + "\n")
 
 
-def results(out: Path, backend: str) -> list[dict[str, Any]]:
-    """Return the results of a backend."""
+def result_of(result: MetricScore) -> dict[str, Any]:
+    """Return the values to store. They include the judge's digest, because only results of one judge are comparable."""
+    return {
+        "judge": result.provenance.model_digest if result.provenance else "",
+        "score": result.score,
+        "mass": getattr(result.parts, "label_mass", None),
+        "status": result.status.name,
+    }
+
+
+def results(out: Path, backend: str, digest: str | None = None) -> list[dict[str, Any]]:
+    """Return the results of a backend; with `digest`, only those of this judge."""
     if not out.exists():
         return []
     lines = map(json.loads, out.read_text("utf-8").splitlines())
-    return [each for each in lines if each.get("backend") == backend]
+    return [each for each in lines if each.get("backend") == backend and digest in {None, each.get("judge")}]
+
+
+def _differences(both: list[tuple[dict[str, Any], dict[str, Any]]], name: str) -> list[float]:
+    values = [(one.get(name), other.get(name)) for one, other in both]
+    return [abs(one - other) for one, other in values if one is not None and other is not None]
 
 
 def report(out: Path) -> list[str]:
@@ -130,13 +147,19 @@ def report(out: Path) -> list[str]:
             speed = used["items"] / used["cpu_s"]
             batches = f", {used['questions']} questions in {used['batches']} batches" if used["batches"] else ""
             lines.append(f"{used['backend']}: {used['items']} rows, {speed:.3f} per CPU second{batches}")
-    here, there = ({each["id"]: each["score"] for each in results(out, name)} for name in BACKENDS)
-    both = [(here[name], there[name]) for name in here.keys() & there.keys()]
-    scored = [(one, other) for one, other in both if one is not None and other is not None]
-    if scored:
-        worst = max(abs(one - other) for one, other in scored)
-        only_one = sum((one is None) != (other is None) for one, other in both)
-        lines.append(f"{len(scored)} rows rated by both; largest difference {worst:.2g}; rated by only one: {only_one}")
+    here, there = ({(each["id"], each.get("judge")): each for each in results(out, name)} for name in BACKENDS)
+    both = [(here[key], there[key]) for key in here.keys() & there.keys()]
+    compared = [len(_differences(both, name)) for name in COMPARED]
+    if any(compared):
+        worst = {name: max(_differences(both, name), default=0.0) for name in COMPARED}
+        only_one = sum((one["score"] is None) != (other["score"] is None) for one, other in both)
+        lines.append(
+            f"{compared[0]} rows rated by both; largest difference {worst['score']:.2g}, of the labels' total "
+            f"probability {worst['mass']:.2g} ({compared[1]} rows); rated by only one: {only_one}"
+        )
+    other = len(here.keys() ^ there.keys())
+    if other:
+        lines.append(f"{other} rows rated on one backend alone, or by another judge, are not compared")
     return lines
 
 
