@@ -117,7 +117,7 @@ def test_an_answer_is_written_token_by_token_over_a_kept_state(graph: Int8Core, 
     assert alone(graph, Question(PREFIXES[1], (8, 9), (), written[:4])).next_token == written[4]
 
 
-def test_an_answer_whose_state_was_lost_costs_one_row_for_all_its_tokens(graph: Int8Core, core: Watched) -> None:
+def test_an_answer_whose_state_was_lost_costs_one_row_for_all_its_tokens(core: Watched) -> None:
     (result,) = BatchedCore(core, BatchLimits()).answer([Question((), (8, 9), (), (1, 2, 3, 4))])
     assert isinstance(result, RowResult)
     assert [run.tokens for run in core.runs] == [2, 4]

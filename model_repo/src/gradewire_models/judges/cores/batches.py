@@ -56,9 +56,9 @@ class _Waiting(NamedTuple):
 class BatchedCore:
     """A core that answers questions instead of runs. For one thread only.
 
-    Other questions do not change an answer. A choice always has the same rows: the prefix and the item. A text has a row
-    for each written token, like the embedded judge's. If its state was lost, all written tokens are one row, which may
-    change the last digits of the logits.
+    Other questions do not change an answer. A choice always has the same rows: the prefix and the item. A text has a
+    row for each written token, like the embedded judge's. If its state was lost, all written tokens are one row, which
+    may change the last digits of the logits.
 
     Args:
         clock: Function that returns a monotonic time in seconds.

@@ -52,7 +52,7 @@ class TritonPythonModel:
             core: Core = open_core(graph, given["form"], threads=int(given["threads"]), device=device)
             limits = BatchLimits(
                 max_run_tokens=int(given["max_run_tokens"]),
-                # As many answers can be written at a time as fit into a batch, so keep all of them.
+                # Keep as many answers as fit into a batch, because all of them may be written at the same time.
                 max_begun_tokens=max(1, config["max_batch_size"]) * min(self._max_tokens, _LONGEST_ANSWER_TOKENS),
                 ends=frozenset(map(int, given.get("eos_ids", "").split())),
             )

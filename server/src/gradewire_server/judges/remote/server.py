@@ -89,7 +89,7 @@ class Server(Protocol):
 
     Attributes:
         writes: True if the server writes texts; False if it only chooses between labels.
-        reads_texts: True if labels are told apart by their texts; False if the server knows their tokens.
+        reads_texts: True if labels are compared as texts; False if the server compares their tokens.
         sees_images: True if the server's model accepts images, or None if the server does not say.
     """
 

@@ -21,8 +21,7 @@ from gradewire_server.judges.remote.errors import RemoteError, RemoteFault
 from gradewire_server.judges.remote.judge import RemoteBackend
 from gradewire_server.judges.remote.labels import Labels, Step
 from gradewire_server.judges.remote.server import Answer, Question, Server
-from gradewire_server.judges.remote.triton_judge import BuiltJudge, JudgeFacts, replaced
-from gradewire_server.judges.remote.triton_repair import JudgeRepair
+from gradewire_server.judges.remote.triton_judge import BuiltJudge, JudgeFacts, JudgeRepair, replaced
 from gradewire_server.settings.engine import TritonConfig
 from gradewire_server.settings.judge import RemoteJudgeConfig
 from gradewire_server.triton import Fault, TritonClient, TritonError
