@@ -24,8 +24,10 @@ def test_the_report_compares_rows_that_both_rated(tmp_path: Path) -> None:
     write(out, *rows, changed, {"used": used})
     assert report(out) == [
         "triton: 4 rows, 2.000 per CPU second, 4 questions in 2 batches",
-        "2 rows rated by both; largest difference 0.12, of the labels' total probability 0.25 (4 rows); "
-        "rated by only one: 1",
+        (
+            "2 rows rated by both; largest difference 0.12, of the labels' total probability 0.25 (4 rows); "
+            "rated by only one: 1"
+        ),
         "1 rows rated on one backend alone, or by another judge, are not compared",
     ]
     assert [row["id"] for row in results(out, "triton")] == ["0", "1", "2", "3"]
