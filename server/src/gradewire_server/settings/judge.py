@@ -157,7 +157,7 @@ class RemoteJudgeConfig:
 
     Raise it for reasoning models."""
     max_in_flight: Annotated[Count, Setting("judge_max_in_flight")] = 16
-    """Maximum number of parallel requests to the judge's server, from all processes together.
+    """Maximum parallel requests to the judge's server, from all processes.
 
     Raise it until the server's GPU is busy; lower it to the provider's limit."""
     questions_per_request: Annotated[int, Field(ge=1, le=8), Setting("judge_questions_per_request")] = 1

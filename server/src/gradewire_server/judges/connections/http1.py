@@ -25,7 +25,7 @@ from gradewire_server.judges.connections.exchange import (
 )
 
 _MAX_HEAD_BYTES: Final = 64 << 10
-_MAX_RECEIVED_BYTES: Final = 8 * MAX_ANSWER_BYTES
+_MAX_RECEIVED_BYTES: Final = 2 * MAX_ANSWER_BYTES
 """Maximum size of a reply with its head and its chunks' lines. A chunk of 1 byte takes 6 bytes."""
 _MAX_INTERIM: Final = 16
 """Maximum number of interim replies, such as 103 Early Hints, before a reply."""
@@ -86,7 +86,7 @@ class _Connection(asyncio.BufferedProtocol):
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._fail(self._stopped if isinstance(error, httptools.HttpParserCallbackError) else NoReplyError())
             return
-        if not self._is_over() and self.received_bytes > _MAX_RECEIVED_BYTES:
+        if not self._is_over() and self.received_bytes > (_MAX_RECEIVED_BYTES if self._head_done else MAX_ANSWER_BYTES):
             self._fail(BodyError(TOO_LARGE) if self._head_done else NoReplyError())
 
     @override
