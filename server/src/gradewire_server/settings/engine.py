@@ -126,7 +126,7 @@ class CacheConfig:
 
     Set 0 to measure the cost of scoring. Results that need a judge or a corpus are not kept."""
     shared_max_bytes: Annotated[BytesOrAuto, Setting("shared_max_bytes")] = 0
-    """Limit the memory that several server processes share for vectors, verdicts and results. 0 means a share of
+    """Limit the memory that server processes share for vectors and results. 0 means a share of
     memory_limit, at most 256 MiB.
 
     Raise it if your callers repeat more texts than fit. A single process shares nothing."""
