@@ -1,4 +1,4 @@
-"""The benchmark of second passes notices other scores, and damages the memory that it is told to damage."""
+"""The benchmark of second passes notices changed scores, and damages memory only with --damage."""
 
 import math
 import os

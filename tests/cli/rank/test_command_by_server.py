@@ -1,16 +1,12 @@
 """`gradewire rank` and `GroupReward` with the real engine, whose judge is a chat server over a real socket."""
 
-import json
 import re
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from tests.cli.conftest import read_rows, write_rows
+from tests.support.judges.counting_server import counting_server
 
 from gradewire import Candidates, Client, Status
 from gradewire.api import embedded_transport
@@ -19,54 +15,14 @@ from gradewire.rewards import GroupReward, RewardSample
 from gradewire_cli.group import gradewire
 
 
-class Judging(BaseHTTPRequestHandler):
-    """An OpenAI-compatible server that names the longer answer, ties equally long ones, and counts tokens."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        self._reply({"data": [{"id": "m", "owned_by": "somebody"}]})
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.server.asked += 1  # type: ignore[attr-defined]
-        shown = next(each["content"] for each in reversed(body["messages"]) if each["role"] == "user")
-        first, second = (re.findall(rf"Answer {label}: (.*)", shown)[-1] for label in "AB")
-        label = "Hm" if "odd" in first else "tie" if len(first) == len(second) else "AB"[len(second) > len(first)]
-        top = {"token": label, "logprob": -0.01}
-        choice = {
-            "finish_reason": "stop",
-            "message": {"role": "assistant", "content": label},
-            "logprobs": {"content": [{**top, "top_logprobs": [top]}]},
-        }
-        self._reply({"choices": [choice], "usage": {"prompt_tokens": 100, "completion_tokens": 1}})
-
-    def _reply(self, body: object) -> None:
-        content = json.dumps(body).encode()
-        self.send_response(200)
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextmanager
-def judge_server() -> Iterator[ThreadingHTTPServer]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Judging) as server:
-        server.asked = 0  # type: ignore[attr-defined]
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+def label_of(shown: str) -> str:
+    """Name the longer answer, tie equally long ones, and do not grade an odd one."""
+    first, second = (re.findall(rf"Answer {label}: (.*)", shown)[-1] for label in "AB")
+    return "Hm" if "odd" in first else "tie" if len(first) == len(second) else "AB"[len(second) > len(first)]
 
 
 def test_answers_that_cannot_be_read_have_their_cost(tmp_path: Path) -> None:
-    with judge_server() as server:
+    with counting_server(label_of, written=1) as server:
         settings = {
             "judge_backend": "openai",
             "judge_url": f"http://127.0.0.1:{server.server_address[1]}/v1",
@@ -92,7 +48,7 @@ def test_a_remote_judge_ranks_lists_at_the_cost_that_the_dry_run_said(
         {"id": "two", "prompt": "And now?", "answers": ["it rains", "it snows a lot"]},
     ]
     file, out = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "out.jsonl"
-    with judge_server() as server:
+    with counting_server(label_of, written=1) as server:
         settings = {
             "judge_backend": "openai",
             "judge_url": f"http://127.0.0.1:{server.server_address[1]}/v1",

@@ -2,10 +2,6 @@
 
 import json
 import re
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from tests.cli.conftest import Command, write_rows
 from tests.cli.score.judging_server import JudgingStub, judged
+from tests.support.judges.counting_server import counting_server
 
 from gradewire_cli.group import gradewire
 from gradewire_cli.options.judge import JudgePrices
@@ -243,57 +240,15 @@ def test_tokens_that_are_not_told_are_unknown_in_rows_and_summary(command: Comma
     assert "the judge's server does not report this run's tokens, so the price is unknown" in done.stderr
 
 
-class Paid(BaseHTTPRequestHandler):
-    """An OpenAI-compatible server that counts 100 tokens read and 5 written for each answer.
-
-    Its model does not grade the answers of Eve.
-    """
-
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        self.reply({"data": [{"id": "m", "owned_by": "somebody"}]})
-
-    def do_POST(self) -> None:
-        asked = self.rfile.read(int(self.headers["content-length"]))
-        self.server.asked += 1  # type: ignore[attr-defined]
-        said = "Hm" if b"Eve" in asked else "correct"
-        top = [{"token": said, "logprob": -0.1}]
-        choice = {
-            "finish_reason": "stop",
-            "message": {"role": "assistant", "content": said},
-            "logprobs": {"content": [{**top[0], "top_logprobs": top}]},
-        }
-        self.reply({"choices": [choice], "usage": {"prompt_tokens": 100, "completion_tokens": 5}})
-
-    def reply(self, body: object) -> None:
-        content = json.dumps(body).encode()
-        self.send_response(200)
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextmanager
-def paid_server() -> Iterator[ThreadingHTTPServer]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Paid) as server:
-        server.asked = 0  # type: ignore[attr-defined]
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+def label_of(shown: str) -> str:
+    """Return a label, except for the answers of Eve."""
+    return "Hm" if "Eve" in shown else "correct"
 
 
 def test_a_paid_judge_is_asked_as_often_as_the_dry_run_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = write_rows(tmp_path / "a.jsonl", [*ROWS, YES])
     run = ["score", str(file), "--metrics", "lave", "--disk-directory", str(tmp_path / "cache"), *PRICES]
-    with paid_server() as server:
+    with counting_server(label_of, written=5) as server:
         port = server.server_address[1]
         settings = {"judge_backend": "openai", "judge_url": f"http://127.0.0.1:{port}/v1", "judge_remote_model": "m"}
         for name, value in {**settings, "model_repository": str(tmp_path)}.items():

@@ -172,6 +172,6 @@ def served(directory: Path, **settings: Any) -> list[Comparison]:
 
 
 def compared(directory: Path, **settings: Any) -> list[Comparison]:
-    """What an engine of its own in this process says, which is closed afterwards."""
+    """Return the results of a new engine in this process, and close the engine."""
     with Scorer.embedded(disk_directory=directory / "store", **settings) as scorer:
         return scorer.compare(PAIRS[:2])

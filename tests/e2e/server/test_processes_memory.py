@@ -1,4 +1,4 @@
-"""What one process of a server computed, the others find in memory: vectors of windows, too, and whole results."""
+"""Processes of a server find each other's vectors, vectors of windows and whole results in shared memory."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A run's reader gives token vectors to whoever came after a text was tokenized, and counts each text's wait."""
+"""The reader of a run gives token vectors to calls that joined after tokenization, and counts each text's wait."""
 
 import asyncio
 from pathlib import Path

@@ -37,7 +37,7 @@ class TwoProcesses:
             return SharedTable(descriptor, 1)
 
     def is_claimed(self, text: str) -> bool:
-        """Whether a process still works on the text, in the eyes of a third one."""
+        """Return True if a third process sees that the text is claimed."""
         (name,) = self.here.spaces.sentence.hashes([text])
         return self._table.claimed_elsewhere(name, lambda _: True) or not self._table.claim(name)
 

@@ -37,7 +37,7 @@ def traced() -> CollectorRegistry:
 
 
 def shared() -> CollectorRegistry:
-    """What a server process registers that shares memory with others, beside what it registers alone."""
+    """Return the metrics that a server process registers only if it shares memory with others."""
     registry = CollectorRegistry()
     expose_table(SharedTable.create(MIN_BYTES), StorageTelemetry(registry))
     return registry

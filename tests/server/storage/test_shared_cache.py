@@ -39,7 +39,7 @@ def test_what_one_process_wrote_to_the_second_level_another_does_not_write_again
     assert two.get(KEY) == b"vector\2"
 
 
-def test_a_pinned_value_is_protected_in_the_memory_of_whoever_finds_it() -> None:
+def test_a_pinned_value_is_protected_in_each_process_that_finds_it() -> None:
     value = bytes(700)
     one, two, _ = caches(5_000)
     one.put(KEY, value, pinned=True)

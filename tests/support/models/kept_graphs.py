@@ -23,13 +23,13 @@ _File = tuple[int, int, int, int]
 
 
 def _identity(path: Path) -> _File:
-    """What differs once a path leads to another file or the file has other bytes."""
+    """Return a key that changes if the path leads to another file or the file has other bytes."""
     found = path.stat()
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 class _Kept:
-    """What was opened, by its key; what was not used for longest goes first."""
+    """A store of opened objects by key, which drops the least recently used first."""
 
     def __init__(self) -> None:
         self._kept: dict[Hashable, Any] = {}

@@ -1,4 +1,4 @@
-"""What SMILE says of the values of the reference that it matched, and which window is the closest."""
+"""SMILE's parts name the values of the matched reference and the closest window."""
 
 import numpy as np
 import pytest
