@@ -171,9 +171,12 @@ class SmallServer:
 
 
 @contextmanager
-def run_small_server(port: int = 0) -> Iterator[SmallServer]:
-    """On a thread of its own, so that blocking tests can talk to it; at a free port unless one is said."""
-    script = Script()
+def run_small_server(port: int = 0, script: Script | None = None) -> Iterator[SmallServer]:
+    """Serve on a thread, so that blocking tests can talk to it; at a free port unless one is said.
+
+    Where a client waits already, give the script: its call may arrive before the body of `with` runs.
+    """
+    script = script or Script()
     started = threading.Event()
     stop = asyncio.Event()
     where: list[str] = []

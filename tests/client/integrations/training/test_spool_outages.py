@@ -16,7 +16,7 @@ from typing import Any
 import grpc
 import pytest
 from tests.client.integrations.conftest import ScorerMaker
-from tests.client.small_server import Fault, SmallServer, run_small_server
+from tests.client.small_server import Fault, Script, SmallServer, run_small_server
 
 from gradewire import InvalidRequest
 from gradewire.integrations import SpoolLimits, StepScores, StepState
@@ -254,7 +254,6 @@ def test_pictures_wait_with_their_bytes(make_scorer: ScorerMaker, free_port: int
     scorer = make_scorer(f"127.0.0.1:{free_port}", "judge_verdict?image=true", deadline_s=0.3)
     scorer.submit(1, [{"question": "?", "references": ["a"], "prediction": "b", "images": [b"\x00\xff", picture]}])
     seen: list[Any] = []
-    with run_small_server(free_port) as server:
-        server.script.score = lambda item: (seen.append(item), 1.0)[1]
+    with run_small_server(free_port, Script(score=lambda item: (seen.append(item), 1.0)[1])):
         assert scorer.wait(60)
     assert [image.data for image in seen[0].images] == [b"\x00\xff", b"\x89PNG"]
