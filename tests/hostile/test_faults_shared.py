@@ -26,8 +26,8 @@ METRICS = [
     types_pb2.MetricSpec(correctness=types_pb2.CorrectnessParameters(features_only=True)),
     types_pb2.MetricSpec(exact_match=types_pb2.ExactMatchParameters()),
 ]
-COUNT = 40
-"""Items of a call."""
+PARTS = 4
+"""Calls that together score all items."""
 SCENES = ["a red bus", "two small dogs", "an old man", "the green hills", "a cup of tea"]
 
 
@@ -77,19 +77,21 @@ def chance() -> random.Random:
     return random.Random(47)  # noqa: S311 - nothing secret
 
 
-@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.hostile)])
+@pytest.mark.parametrize(
+    ("processes", "count"), [(2, 40), pytest.param(4, 250, marks=pytest.mark.hostile, id="4-of-1000-rows")]
+)
 @pytest.mark.parametrize(
     "shared_max_bytes", [pytest.param("1MiB", id="full"), pytest.param("64MiB", marks=pytest.mark.hostile, id="large")]
 )
 def test_shared_memory_that_is_damaged_changes_no_score(
-    tmp_path: Path, chance: random.Random, processes: int, shared_max_bytes: str, figure: TakeFigure
+    tmp_path: Path, chance: random.Random, processes: int, count: int, shared_max_bytes: str, figure: TakeFigure
 ) -> None:
     small = {"memory_max_bytes": "1MiB", "remembered_results_max_bytes": "1MiB", "disk_directory": tmp_path / "store"}
     with (
         ServerProcess(tmp_path, processes=1, judge_backend="none") as one,
         grpc.insecure_channel(one.address) as channel,
     ):
-        expected = score(channel, 0, 4 * COUNT)
+        expected = [value for part in range(PARTS) for value in score(channel, part * count, count)]
     with (
         ServerProcess(
             tmp_path, processes=processes, judge_backend="none", shared_max_bytes=shared_max_bytes, **small
@@ -102,11 +104,12 @@ def test_shared_memory_that_is_damaged_changes_no_score(
             os.truncate(memory, 0)
         changed = scored = 0
         with damaging(memory, chance):
-            for turn in range(4 * processes):
-                channel = list(channels.values())[turn % processes]
-                part = turn % 4
-                found = score(channel, part * COUNT, COUNT)
-                known = expected[part * COUNT * len(METRICS) : (part + 1) * COUNT * len(METRICS)]
+            for turn in range(PARTS * processes):
+                part = turn % PARTS
+                # In each round another process scores a part, so that processes read what others wrote.
+                channel = list(channels.values())[(turn + turn // PARTS) % processes]
+                found = score(channel, part * count, count)
+                known = expected[part * count * len(METRICS) : (part + 1) * count * len(METRICS)]
                 changed += sum(abs(a - b) > 2e-4 for a, b in zip(found, known, strict=True))
                 scored += len(found)
         where = f"shared memory of {shared_max_bytes} damaged under {processes} processes"
