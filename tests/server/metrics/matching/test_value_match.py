@@ -159,6 +159,9 @@ _PIECES: Final = st.sampled_from(["5", "5.5", "cat", "é", " ", ".", ",", "-", "
 
 
 @example("-5 5", "5")
+@example("5 5 5 5 5", "5 5 5")
+@example("a5 5 5 5.5 5 5", "5 5")
+@example("-5.5.5 5.5", "5.5")
 @given(st.lists(_PIECES, max_size=8).map("".join), st.lists(_PIECES, min_size=1, max_size=3).map("".join))
 def test_a_reference_is_verbatim_where_nothing_goes_on_around_it(prediction: str, reference: str) -> None:
     wanted = re.escape(reference.strip())

@@ -38,6 +38,7 @@ from gradewire_server.metrics.mathematics.objects import (
     Style,
 )
 from gradewire_server.metrics.mathematics.parsing import expression
+from gradewire_server.metrics.mathematics.prose import reads_as_prose
 from gradewire_server.metrics.mathematics.reading import read_object
 from gradewire_server.metrics.mathematics.values import size_of
 from gradewire_server.metrics.values.reading import DENIES, Kind, Outcome
@@ -130,7 +131,7 @@ def compare_objects(question: str, reference: str, answer: str) -> tuple[Kind, O
         The object's kind and the outcome: FOUND, CONTRADICTED if the answer claims another object or denies this one,
         MISSING if it claims none. None if the reference is not such an object: a plain number, an amount, a text.
     """
-    if len(reference) > MAX_CLAIM:
+    if len(reference) > MAX_CLAIM or reads_as_prose(LEAD.sub("", reference.strip())):
         return None
     reference, answer = (localized(question, with_and(question, text)) for text in (reference, answer))
     wanted = _reference(question, reference)

@@ -13,11 +13,17 @@ from gradewire_server.metrics.values.tokens import VOCABULARY
 _MAX_TOKENS: Final = 160
 _MAX_DEPTH: Final = 24
 _MAX_DIGITS: Final = 400
+FUNCTIONS: Final = (
+    *("arcsin", "arccos", "arctan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "sqrt", "cbrt", "root", "binom"),
+    *("mix", "sin", "cos", "tan", "cot", "sec", "csc", "log", "ln", "lg", "exp", "abs", "floor", "ceil", "max", "min"),
+    *("gcd", "lcm"),
+)
+"""Names of functions, each before a name that it begins with."""
+_WITH_BASE: Final = r"log(?:_\([^()]{1,12}\)|_?\d{1,2}(?=[\s(])|_[\da-z])?"
 _TOKEN: Final = re.compile(
     r"(?P<number>\d*\.\d*(?:\(\d+\)|overline\(\d+\))"
     r"|(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,4}(?!\w))?(?: ?\u2026|\.\.\.)?)"
-    r"|(?P<function>(?:arcsin|arccos|arctan|asin|acos|atan|sinh|cosh|tanh|sqrt|cbrt|root|binom|mix|sin|cos|tan|cot|sec|csc"
-    r"|log(?:_\([^()]{1,12}\)|_?\d{1,2}(?=[\s(])|_[\da-z])?|ln|lg|exp|abs|floor|ceil|max|min|gcd|lcm)(?![a-z]))"
+    rf"|(?P<function>(?:{'|'.join(FUNCTIONS).replace('|log|', f'|{_WITH_BASE}|')})(?![a-z]))"
     r"|(?P<constant>pi(?![a-z])|\u03c0)"
     r"|(?P<name>[A-Za-z\u0391-\u03c9]'*(?:_\([A-Za-z0-9+\-, ]{1,12}\)|_[A-Za-z0-9])?)"
     r"|(?P<sign>\*\*|[-+*/^!°()\[\]|,⌊⌋⌈⌉])|(?P<blank> +)"

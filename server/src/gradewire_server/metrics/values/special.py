@@ -9,7 +9,7 @@ from gradewire_proto.final_answer.words import expression
 from gradewire_server.metrics.values.identifiers import Identifier
 from gradewire_server.metrics.values.quantities import Quantity
 from gradewire_server.metrics.values.reading import Kind, Outcome, values_of
-from gradewire_server.metrics.values.tokens import VOCABULARY, plain, roman_value, tokens_of
+from gradewire_server.metrics.values.tokens import DIGITS, VOCABULARY, plain, roman_value, tokens_of
 from gradewire_server.metrics.values.units import NAMES, SYMBOLS, Unit
 
 _WORDS: Final = VOCABULARY["special"]
@@ -48,6 +48,8 @@ _ASKS_FOR_COORDINATES: Final = re.compile(expression(_WORDS["coordinates"]), re.
 _OF_POINT: Final = re.compile(r"\b(?:polar|cartesian|point|vertex|vector|Punkt|Scheitel)", re.IGNORECASE)
 _SYMBOL: Final = re.compile(r"[A-Za-z\u03b1-\u03c9]{1,3}|(?=[^\d]*\d)[A-Za-z\d]{2,24}")
 """A symbol of up to three letters, or a formula with numbers. In longer words, case means nothing."""
+_LONGEST_SYMBOL: Final = 3
+"""Maximum number of letters in a symbol without numbers."""
 _ASKS_FOR_VERSE: Final = re.compile(expression(_WORDS["verses"]), re.IGNORECASE)
 _VERSE: Final = re.compile(r"(?<![\d:.,])(\d{1,3})[:.,](\d{1,3})(?![\d:]|[.,]\d)")
 _ASKS_FOR_VERSION: Final = re.compile(expression(_WORDS["versions"]), re.IGNORECASE)
@@ -73,7 +75,10 @@ def compare_special(question: str, reference: str, answer: str) -> Compared | No
     bare = plain(reference[: 4 * _MAX_REFERENCE]).strip(_AROUND)
     if not bare or len(bare) > _MAX_REFERENCE:
         return None
-    question, said = question[-_MAX_QUESTION:], _plain_answer(answer[:_MAX_ANSWER])
+    question = question[-_MAX_QUESTION:]
+    if not (_may_be_special(bare) or _asks_for_coordinates(question)):
+        return None
+    said = _plain_answer(answer[:_MAX_ANSWER])
     for compare in (
         _truth,
         _verse,
@@ -91,6 +96,24 @@ def compare_special(question: str, reference: str, answer: str) -> Compared | No
         if (found := compare(question, bare, said)) is not None:
             return found
     return None
+
+
+def _may_be_special(reference: str) -> bool:
+    """Return True unless a plain reference is surely none of these values, except for coordinates in words."""
+    return (
+        not DIGITS.isdisjoint(reference)
+        or len(reference) <= _LONGEST_SYMBOL
+        or _SMALL.search(reference) is not None
+        or roman_value(reference) is not None
+        or reference.casefold() in _TRUTH
+        or _unit_of(reference) is not None
+        or reference in _COMPOUNDS
+    )
+
+
+@lru_cache(maxsize=64)
+def _asks_for_coordinates(question: str) -> bool:
+    return _ASKS_FOR_COORDINATES.search(question) is not None and _OF_POINT.search(question) is None
 
 
 _plain_answer = lru_cache(maxsize=16)(plain)
@@ -193,7 +216,7 @@ def _number_of(label: str, answer: str) -> float | None:
 
 def _coordinates(question: str, reference: str, answer: str) -> Compared | None:
     """Compare a pair of coordinates in their order."""
-    if _ASKS_FOR_COORDINATES.search(question) is None or _OF_POINT.search(question) is not None:
+    if not _asks_for_coordinates(question):
         return None
     wanted, said = (
         [value.content for value in values_of(text) if isinstance(value.content, Quantity)]
