@@ -19,6 +19,7 @@ from gradewire_models.repository.grader_input import (
     grader_input,
 )
 from gradewire_server.domain.needs import GradedTexts
+from gradewire_server.encoders.word_pieces import WordPieces
 
 _HEAD_CHARACTERS_PER_TOKEN: Final = 32
 """The number of characters in a long text's head for each token that the model reads. This is ample, because a word has
@@ -103,9 +104,11 @@ class TextTokenizer:
         )
         self._sure_tokens = max_tokens + _LONGEST_UNKNOWN_CHARACTERS
         self._around = np.unique(np.array(self._tokenizer.encode("").ids, np.int32))
+        self._max_tokens = max_tokens
+        self._pieces = WordPieces.of(self._tokenizer)
 
     def encode(self, texts: Sequence[str], *, offsets: bool = False) -> list[Tokenized]:
-        """Tokenize texts, in about 9 µs per short text, or 14 µs with offsets.
+        """Tokenize texts, in about 2 µs per short text of known words (see `WordPieces`), or 14 µs with offsets.
 
         Read only a text's first `_read_characters` characters, and mark a longer text as truncated.
         """
@@ -115,6 +118,20 @@ class TextTokenizer:
         return tokenized
 
     def _encode_part(self, texts: Sequence[str], *, offsets: bool) -> list[Tokenized]:
+        if self._pieces is None or offsets:
+            return self._encode_with_library(texts, offsets=offsets)
+        most = self._head_characters
+        inputs = [self._prefix + text if len(text) <= most else None for text in texts]
+        short = [each for each in inputs if each is not None]
+        found = iter(self._pieces.encode(short, max_tokens=self._max_tokens))
+        encoded = [None if each is None else next(found) for each in inputs]
+        left = [text for text, each in zip(texts, encoded, strict=True) if each is None]
+        others = iter(self._encode_with_library(left, offsets=False) if left else ())
+        return [
+            next(others) if each is None else Tokenized(np.frombuffer(each[0], np.int32), each[1]) for each in encoded
+        ]
+
+    def _encode_with_library(self, texts: Sequence[str], *, offsets: bool) -> list[Tokenized]:
         most = self._head_characters
         heads = [text if len(text) <= most else self._head(text) for text in texts]
         inputs = [self._prefix + head for head in heads] if self._prefix else heads
