@@ -15,7 +15,7 @@ from benchmarks.common.rows import DEFAULT_DATA, Row, read_rows, sample_rows
 from tokenizers import Tokenizer
 
 from gradewire_models.repository.built import BuiltModel, default_repository, load_built
-from gradewire_server.encoders.cuda import ROWS, TOKENS, Buckets
+from gradewire_server.encoders.gpu_shapes import ROWS, TOKENS, Buckets
 from gradewire_server.encoders.token_batches import plan_runs
 
 BUDGET_TOKENS = 16_384

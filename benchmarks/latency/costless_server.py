@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -22,6 +23,7 @@ from gradewire_server.settings.engine import ComputeConfig, GpuConfig
 
 BATCHES_VARIABLE: Final = "COSTLESS_BATCHES"
 RUN_VARIABLE: Final = "COSTLESS_RUN_MS"
+_GPU_OVERHEAD_TOKENS: Final = 512
 _DRAWN_ROWS: Final = 1 << 14
 
 
@@ -50,7 +52,9 @@ class CostlessSession:
 def open_costless(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, gpu: Gpu) -> local.OpenSession:
     """Return a costless session with the batch settings of the CPU or of a GPU."""
     del gpu
-    settings = gpu_compute(compute, config) if os.environ.get(BATCHES_VARIABLE) == "gpu" else compute
+    settings = compute
+    if os.environ.get(BATCHES_VARIABLE) == "gpu":
+        settings = replace(gpu_compute(compute, config), run_overhead_tokens=_GPU_OVERHEAD_TOKENS)
     return local.OpenSession(CostlessSession(model), settings)
 
 

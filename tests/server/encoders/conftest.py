@@ -11,7 +11,8 @@ from gradewire_models.build.install import build_model
 from gradewire_models.catalog.entries import Limits, Recipe
 from gradewire_models.repository.built import BuiltModel
 from gradewire_models.runtime import onnxruntime
-from gradewire_server.encoders.cuda import BoundSession, Buckets
+from gradewire_server.encoders.cuda import BoundSession
+from gradewire_server.encoders.gpu_shapes import Buckets
 
 OpenBound = Callable[[BuiltModel, Buckets], BoundSession]
 

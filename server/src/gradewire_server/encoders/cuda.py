@@ -1,12 +1,14 @@
 """Encoder sessions on an NVIDIA GPU, with few input shapes, permanent buffers and CUDA graphs."""
 
-import itertools
 import logging
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, Final, NamedTuple
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future  # noqa: TC003 - one way of importing types, everywhere
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +16,13 @@ from numpy.typing import NDArray
 from gradewire_models.repository.built import BuiltModel
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 from gradewire_models.runtime import onnxruntime
+from gradewire_server.domain.items import Failure, Status
 from gradewire_server.encoders.encoder import RunOutput
+from gradewire_server.encoders.gpu_shapes import MAX_RUN_TOKENS, Bucket, Buckets, Part, measure, pad
+from gradewire_server.encoders.gpu_watch import GpuLostError, GpuThread, gpu_thread
 from gradewire_server.settings.engine import ComputeConfig, GpuConfig
 
 _log = logging.getLogger(__name__)
-
-TOKENS: Final = (8, 16, 32, 64, 128, 256, 512)
-ROWS: Final = (1, 4, 16, 64, 256)
-"""The shapes' row counts. `benchmarks/gpu/buckets.py` found no five counts with less padding for real texts."""
 
 CUDA_PROVIDER: Final = "CUDAExecutionProvider"
 CPU_PROVIDER: Final = "CPUExecutionProvider"
@@ -40,100 +41,15 @@ _GRAPH_ID: Final = "gpu_graph_id"
 _NO_GRAPH: Final = "-1"
 
 _FEEDERS: Final = 2
-"""The number of worker threads: one thread prepares a run while the other thread waits for the GPU."""
-_RUN_OVERHEAD_TOKENS: Final = 512
-"""The number of tokens that a GPU computes in the time that the start of a run takes. This is a guess."""
-
-
-class Bucket(NamedTuple):
-    """A run's input shape."""
-
-    rows: int
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Texts that run together, padded to one shape. `places` are the texts' positions in the input."""
-
-    places: tuple[int, ...]
-    bucket: Bucket
-
-
-class Buckets:
-    """The shapes of one model.
-
-    Args:
-        max_tokens: The model's maximum text length in tokens, which is also the longest shape's length.
-        max_run_tokens: The maximum of rows x tokens for shapes with more than one row.
-        tokens: The shapes' lengths in ascending order.
-        rows: The shapes' row counts in ascending order, including 1.
-    """
-
-    def __init__(
-        self, max_tokens: int, max_run_tokens: int, *, tokens: Sequence[int] = TOKENS, rows: Sequence[int] = ROWS
-    ) -> None:
-        self._tokens = (*(length for length in tokens if length < max_tokens), max_tokens)
-        self._rows = {
-            length: tuple(count for count in rows if count == 1 or count * length <= max_run_tokens)
-            for length in self._tokens
-        }
-
-    @property
-    def shapes(self) -> list[Bucket]:
-        """All shapes. A shape's index in this list is the ID of its CUDA graph."""
-        return [Bucket(count, length) for length in self._tokens for count in self._rows[length]]
-
-    def cover(self, lengths: Sequence[int]) -> Iterator[Part]:
-        """Split texts into parts with one shape each, the longest texts first. `lengths` are 1 to `max_tokens`."""
-        order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
-        at = 0
-        while at < len(order):
-            length = self._length_for(lengths[order[at]])
-            # Only texts that need this length determine the row count. Shorter texts fill the remaining rows.
-            fitting = sum(1 for place in order[at:] if lengths[place] > self._shorter(length))
-            count = _rows_for(fitting, self._rows[length])
-            taken = order[at : at + count]
-            yield Part(tuple(taken), Bucket(count, length))
-            at += len(taken)
-
-    def halves(self, part: Part, lengths: Sequence[int]) -> list[Part]:
-        """Split a part that did not fit into memory into two smaller parts."""
-        middle = len(part.places) // 2
-        halves = []
-        for places in (part.places[:middle], part.places[middle:]):
-            length = self._length_for(max(lengths[place] for place in places))
-            count = next(each for each in self._rows[length] if each >= len(places))
-            halves.append(Part(places, Bucket(count, length)))
-        return halves
-
-    def _length_for(self, tokens: int) -> int:
-        return next(each for each in self._tokens if each >= tokens)
-
-    def _shorter(self, length: int) -> int:
-        return max((each for each in self._tokens if each < length), default=0)
-
-
-def _rows_for(texts: int, rows: Sequence[int]) -> int:
-    """Return the largest row count that the texts fill. Return the next larger count if the texts fill half of it."""
-    for smaller, larger in itertools.pairwise(rows):
-        if texts < larger:
-            return larger if 2 * texts >= larger else smaller
-    return rows[-1]
-
-
-def pad(ids: Sequence[NDArray[np.int32]], part: Part) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return a part's token IDs and attention mask, both int64[rows, tokens].
-
-    An empty row has one token, because an all-zero mask would make its vector NaN.
-    """
-    padded = np.zeros(part.bucket, np.int64)
-    mask = np.zeros(part.bucket, np.int64)
-    mask[len(part.places) :, 0] = 1
-    for row, place in enumerate(part.places):
-        text = ids[place]
-        padded[row, : len(text)], mask[row, : len(text)] = text, 1
-    return padded, mask
+"""The number of batches that are on their way to the GPU: one that it computes, and the next one."""
+_RETRY_S: Final = 60.0
+"""Seconds after which a shape is tried again that did not fit, because another program may have freed memory."""
+_LOG_WARNINGS: Final = 2
+_LOG_ERRORS: Final = 3
+_TOO_LONG: Final = Failure(
+    Status.INVALID_INPUT, "the text is too long for the free memory of the server's GPU. Send a shorter text"
+)
+_MEMORY_FULL: Final = Failure(Status.UNAVAILABLE, "the memory of the server's GPU is full. Try again later")
 
 
 class DeviceError(OSError):
@@ -172,9 +88,10 @@ def _problem(index: int) -> str:
         return f"the installed onnxruntime ({onnxruntime.__version__}) has no {CUDA_PROVIDER}. Run: {_INSTALL}"
     onnxruntime.preload_dlls()  # CUDA and cuDNN from NVIDIA's wheels are not on the search path for libraries
     try:
-        session = onnxruntime.InferenceSession(
-            _SMALLEST_GRAPH, providers=[(CUDA_PROVIDER, {"device_id": str(index)})], enable_fallback=0
-        )
+        with without_plugin_warning():
+            session = onnxruntime.InferenceSession(
+                _SMALLEST_GRAPH, providers=[(CUDA_PROVIDER, {"device_id": str(index)})], enable_fallback=0
+            )
     except Exception as error:  # noqa: BLE001 - the provider has no error class of its own
         return f"{CUDA_PROVIDER} does not start on GPU {index}: {' '.join(str(error).split())}. Check nvidia-smi"
     if CUDA_PROVIDER not in session.get_providers():
@@ -303,24 +220,28 @@ def is_out_of_memory(error: Exception) -> bool:
 
 def gpu_compute(compute: ComputeConfig, config: GpuConfig) -> ComputeConfig:
     """Return a copy of `compute` for a GPU, which needs few threads and large batches."""
+    batch_tokens = config.batch_tokens or MAX_RUN_TOKENS
     return replace(
         compute,
         workers=_FEEDERS,
         pin_workers=False,
-        max_batch_tokens=config.batch_tokens,
-        max_batch_texts=max(compute.max_batch_texts, config.batch_tokens // 8),
-        run_overhead_tokens=_RUN_OVERHEAD_TOKENS,
+        max_batch_tokens=batch_tokens,
+        max_batch_texts=max(compute.max_batch_texts, batch_tokens // 8),
     )
 
 
-@cache
-def gpu_thread(index: int) -> ThreadPoolExecutor:
-    """Return the process's only thread for this GPU, on which all models load and run.
+@contextmanager
+def without_plugin_warning() -> Iterator[None]:
+    """Keep ONNX Runtime from warning about a missing plugin device while a session opens.
 
-    ONNX Runtime records CUDA graphs in the capture mode "global". If another thread allocates or copies memory during
-    a recording, both the other thread's operation and the recording fail.
+    If the provider's options name a device, ONNX Runtime first looks for a plugin with that device. The CUDA provider
+    is built in, so there never is one, and the built-in provider is used. Errors are still logged.
     """
-    return ThreadPoolExecutor(1, thread_name_prefix=f"gpu-{index}")
+    onnxruntime.set_default_logger_severity(_LOG_ERRORS)
+    try:
+        yield
+    finally:
+        onnxruntime.set_default_logger_severity(_LOG_WARNINGS)
 
 
 def open_bound(model: BuiltModel, config: GpuConfig, index: int, buckets: Buckets) -> BoundSession:
@@ -334,8 +255,50 @@ def open_bound(model: BuiltModel, config: GpuConfig, index: int, buckets: Bucket
     options.enable_mem_pattern = False  # avoid a memory plan for each input shape
     options.intra_op_num_threads = 1  # the CPU computes almost nothing, but the default is one thread per core
     providers = [(CUDA_PROVIDER, provider_options(config, index, precision=precision)), CPU_PROVIDER]
-    session = onnxruntime.InferenceSession(model.onnx_path, options, providers=providers, enable_fallback=0)
+    with without_plugin_warning():
+        session = onnxruntime.InferenceSession(model.onnx_path, options, providers=providers, enable_fallback=0)
     return BoundSession(session, model, buckets.shapes, device=("cuda", index), graphs=config.cuda_graphs)
+
+
+def open_on_gpu(model: BuiltModel, config: GpuConfig, index: int) -> "BucketSession":
+    """Load a model onto a GPU, and measure its shapes for less than two seconds.
+
+    If `config` sets no `batch_tokens`, the measured times determine the largest run.
+
+    Raises:
+        RuntimeError: ONNX Runtime cannot load or run the graph.
+        GpuLostError: This process has lost the GPU.
+    """
+    thread = gpu_thread(index)
+    buckets = Buckets(model.max_tokens, config.batch_tokens or MAX_RUN_TOKENS)
+    bound = thread.run(partial(open_bound, model, config, index, buckets), may_hang=False)
+    session = BucketSession(bound, model, buckets, thread)
+    times = measure(session.fits, buckets.shapes)
+    most = config.batch_tokens or times.best_run_tokens()
+    _log.info(
+        "%s: the start of a run takes %.2f ms, and %d tokens a further ms; runs have up to %d tokens",
+        model.name,
+        times.start_s * 1e3,
+        0 if not times.token_s else 1e-3 / times.token_s,
+        most,
+    )
+    session.buckets = buckets.measured(times, most)
+    return session
+
+
+_PartVectors: TypeAlias = tuple[NDArray[np.float32], list[NDArray[np.float32]]]
+
+
+@dataclass(frozen=True, slots=True)
+class GpuOutput:
+    """One batch's vectors.
+
+    Attributes:
+        failures: The failures of rows that do not fit into the GPU's memory. Their vectors are NaN.
+    """
+
+    vectors: RunOutput
+    failures: Mapping[int, Failure] = field(default_factory=dict)
 
 
 class BucketSession:
@@ -344,52 +307,121 @@ class BucketSession:
     All runs share one thread, because only the thread that recorded a CUDA graph may start this graph.
     """
 
-    def __init__(self, bound: BoundSession, model: BuiltModel, buckets: Buckets, thread: ThreadPoolExecutor) -> None:
+    def __init__(self, bound: BoundSession, model: BuiltModel, buckets: Buckets, thread: GpuThread) -> None:
+        self.buckets = buckets
         self._bound = bound
         self._model = model
-        self._buckets = buckets
         self._thread = thread
-        self._too_large: set[Bucket] = set()
+        self._too_large: dict[Bucket, float] = {}
+
+    def end_if_hung(self, after_s: float, /) -> None:
+        """Declare the GPU lost if its current run has taken longer than `after_s`."""
+        self._thread.end_if_hung(after_s)
+
+    def fits(self, shape: Bucket) -> bool:
+        """Run a full batch of this shape. Return False if it does not fit into the GPU's memory."""
+        batch = np.zeros(shape, np.int64), np.ones(shape, np.int64)
+        try:
+            self._thread.run(partial(self._bound.run, *batch, ()))
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            self._thread.run(partial(self._bound.forget, shape))
+            return False
+        return True
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
         """Run texts as `EncoderSession.run` does, but split batches that do not fit into the GPU's memory.
 
         Raises:
-            RuntimeError: ONNX Runtime failed, for example because a single text does not fit.
+            RuntimeError: ONNX Runtime failed, or a single text does not fit.
+            GpuLostError: The GPU is lost.
         """
         del exclusive  # each run has the whole GPU
+        output = self.run_in_turn(ids, layers=layers)
+        for failure in output.failures.values():
+            raise RuntimeError(failure.message)
+        return output.vectors
+
+    def run_in_turn(
+        self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], urgent: bool = False
+    ) -> GpuOutput:
+        """Run texts in the shapes that take the least time, and split batches that do not fit.
+
+        Each part is queued on the GPU's thread before the part before it ends, so that the GPU need not wait.
+
+        Args:
+            ids: Token IDs of at least one text.
+            layers: Layers whose token vectors to return.
+            urgent: True if these runs go before waiting runs that are not urgent.
+
+        Raises:
+            RuntimeError: ONNX Runtime failed, but the GPU still works.
+            GpuLostError: The GPU is lost.
+        """
         names = [self._model.token_output(layer) for layer in layers]
         lengths = [len(text) for text in ids]
         longest = max(lengths)
         sentences = np.empty((len(ids), self._model.dims), np.float32)
         tokens = [np.zeros((len(ids), longest, self._model.dims), np.float32) for _ in layers]
-        waiting = list(self._buckets.cover(lengths))
-        while waiting:
-            part = waiting.pop()
-            if part.bucket in self._too_large and len(part.places) > 1:
-                waiting += self._buckets.halves(part, lengths)
-                continue
-            batch = pad(ids, part)
-            try:
-                found, found_tokens = self._thread.submit(self._bound.run, *batch, names).result()
-            except Exception as error:
-                if not is_out_of_memory(error) or len(part.places) == 1:
-                    raise
-                self._give_up(part)
-                waiting.append(part)
-                continue
+        failures: dict[int, Failure] = {}
+        waiting = deque(self.buckets.cover(lengths))
+        started: deque[tuple[Part, Future[_PartVectors]]] = deque()
+        while waiting or started:
+            while waiting and len(started) < _FEEDERS:
+                part = waiting.popleft()
+                if self._was_too_large(part):
+                    waiting.extendleft(self.buckets.halves(part, lengths))
+                    continue
+                run = partial(self._bound.run, *pad(ids, part), names)
+                started.append((part, self._thread.submit(run, urgent=urgent)))
+            part, future = started.popleft()
             places = list(part.places)
+            try:
+                found, found_tokens = self._thread.wait(future)
+            except GpuLostError:
+                raise
+            except Exception as error:
+                if not is_out_of_memory(error):
+                    self._check_gpu(error)
+                    raise
+                self._give_up(part.bucket)
+                if len(places) > 1:
+                    waiting.appendleft(part)
+                    continue
+                sentences[places] = np.nan
+                failures[places[0]] = _MEMORY_FULL if part.bucket == self.buckets.shapes[0] else _TOO_LONG
+                continue
             sentences[places] = found[: len(places)]
             width = min(longest, part.bucket.tokens)
             for whole, of_part in zip(tokens, found_tokens, strict=True):
                 whole[places, :width] = of_part[: len(places), :width]
-        return RunOutput(sentences, dict(zip(layers, tokens, strict=True)))
+        return GpuOutput(RunOutput(sentences, dict(zip(layers, tokens, strict=True))), failures)
 
-    def _give_up(self, part: Part) -> None:
-        self._too_large.add(part.bucket)
-        self._thread.submit(self._bound.forget, part.bucket).result()
+    def _was_too_large(self, part: Part) -> bool:
+        return len(part.places) > 1 and self._too_large.get(part.bucket, 0.0) > time.monotonic()
+
+    def _give_up(self, shape: Bucket) -> None:
+        self._too_large[shape] = time.monotonic() + _RETRY_S
+        self._thread.run(partial(self._bound.forget, shape))
         _log.warning(
-            "batches of %d x %d tokens do not fit into the GPU's memory, so batches are smaller from now on. To avoid "
+            "batches of %d x %d tokens do not fit into the GPU's memory, so batches are smaller for %.0f s. To avoid "
             "this, decrease gpu_batch_tokens or increase gpu_memory_limit",
-            *part.bucket,
+            *shape,
+            _RETRY_S,
         )
+
+    def _check_gpu(self, error: Exception) -> None:
+        """Declare the GPU lost if it fails to run the smallest shape after this error.
+
+        Codes in messages do not tell which errors break the CUDA context, but such a context fails every further run.
+        """
+        try:
+            self.fits(self.buckets.shapes[0])
+        except GpuLostError:
+            raise
+        except Exception as again:
+            self._thread.give_up(
+                f"{' '.join(str(error).split())}; then a known run failed: {' '.join(str(again).split())}"
+            )
+            raise GpuLostError from again

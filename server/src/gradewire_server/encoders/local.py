@@ -19,8 +19,8 @@ from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.repository.built import BuiltModel, list_built, load_built
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 from gradewire_models.runtime import cpu_session_options, onnxruntime
-from gradewire_server.encoders.batcher import ENCODER_NICE, Batcher, lower_priority
-from gradewire_server.encoders.cuda import Buckets, BucketSession, Gpu, gpu_compute, gpu_thread, open_bound
+from gradewire_server.encoders.batcher import ENCODER_NICE, Batcher, JobQueue, lower_priority
+from gradewire_server.encoders.cuda import BucketSession, Gpu, gpu_compute, open_on_gpu
 from gradewire_server.encoders.encoder import (
     Encoded,
     Encoder,
@@ -32,6 +32,7 @@ from gradewire_server.encoders.encoder import (
     token_ids,
     warm_up_ids,
 )
+from gradewire_server.encoders.gpu_batcher import EncoderRuns, GpuBatcher
 from gradewire_server.encoders.library import ModelSource, UnusableError
 from gradewire_server.encoders.pending import PendingText
 from gradewire_server.encoders.prometheus import EncoderTelemetry, ModelTelemetry
@@ -175,10 +176,8 @@ def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, g
             f"model {model.name!r} is for GPUs ({model.numeric_class}) and cannot run in this process{why}. Serve this "
             f"model with --backend triton, or use {model.base or 'another model'}"
         )
-    buckets = Buckets(model.max_tokens, config.batch_tokens)
-    thread = gpu_thread(gpu.index)
-    bound = thread.submit(open_bound, model, config, gpu.index, buckets).result()
-    return OpenSession(BucketSession(bound, model, buckets, thread), gpu_compute(compute, config))
+    session = open_on_gpu(model, config, gpu.index)
+    return OpenSession(session, gpu_compute(compute, replace(config, batch_tokens=session.buckets.max_run_tokens)))
 
 
 class RoughSession(NamedTuple):
@@ -256,7 +255,10 @@ class SessionSource(ModelSource):
         telemetry = ModelTelemetry(self._telemetry, model.name)
         reader = run_reader(model, tokenizer, telemetry)
 
-        def batcher(session: Session, numeric_class: str) -> Batcher[PendingText, Encoded]:
+        def batcher(session: Session, numeric_class: str) -> JobQueue[PendingText, Encoded]:
+            if isinstance(session, BucketSession):
+                return GpuBatcher(EncoderRuns(session, reader), opened.compute, name=f"{model.name}-{numeric_class}")
+
             def run(texts: Sequence[PendingText], /, *, exclusive: bool) -> list[Encoded]:
                 started_s = time.perf_counter()
                 output = session.run(token_ids(texts), layers=reader.layers_for(texts), exclusive=exclusive)

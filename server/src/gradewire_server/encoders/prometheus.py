@@ -17,6 +17,7 @@ from gradewire_server.domain.items import Failure
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.encoders.pending import PendingText
 from gradewire_server.resilience import BreakerState
+from gradewire_server.storage.cache import ReadCounter
 
 _SECONDS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _TEXTS: Final = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -84,6 +85,11 @@ class EncoderTelemetry:
         """Export the number of pending texts, read at each scrape."""
         gauge = Gauge(f"{_PREFIX}_in_flight_texts", "Texts that are being computed.", registry=self._registry)
         gauge.set_function(in_flight)
+
+    def expose_gpu(self, *, busy_s: Callable[[], float]) -> None:
+        """Export the time that the GPU has spent on this process's runs, read at each scrape."""
+        what = "Time that the GPU spent on this process's runs, and on loading models."
+        self._registry.register(ReadCounter(f"{_PREFIX}_gpu_busy_seconds", what, busy_s))
 
     def count_answers(self, sources: bytes | bytearray, failed: Iterable[tuple[int, Failure]] = ()) -> None:
         """Count one call's answered texts by source, and failed texts by status."""

@@ -187,6 +187,10 @@ class LaneQueue(Generic[J]):
         """The number of calls with queued jobs."""
         return self._lanes[Lane.INTERACTIVE].calls + self._lanes[Lane.BULK].calls
 
+    def lane(self, lane: Lane) -> FairQueue[J]:
+        """Return one lane's queue. Jobs that you take from it do not count as credit for the other lane."""
+        return self._lanes[lane]
+
     def push(self, jobs: Sequence[J], lane: Lane = Lane.INTERACTIVE) -> None:
         """Append one call's jobs."""
         self._lanes[lane].push(jobs)
