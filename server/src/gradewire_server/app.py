@@ -12,8 +12,9 @@ from prometheus_client import CollectorRegistry, PlatformCollector, ProcessColle
 from gradewire_gateway.settings import LOOPBACK
 from gradewire_server.backends import Backends, opened_handlers
 from gradewire_server.domain.items import Failure
+from gradewire_server.encoders.service import EncoderHealth
 from gradewire_server.memory import collect_and_keep, collect_when_idle, guarded, return_large_blocks
-from gradewire_server.process import Stop, unless
+from gradewire_server.process import ProcessLostError, Stop, unless
 from gradewire_server.processes.child import Child, Position, run_to_exit
 from gradewire_server.processes.http_gateway import GatewaySupervisor, endpoint, running_gateway
 from gradewire_server.requests.admission import Admission
@@ -27,6 +28,7 @@ from gradewire_server.rpc.predecessor import after_predecessor, announced_stop, 
 from gradewire_server.rpc.sockets import raise_descriptor_limit, stop_listening
 from gradewire_server.rpc.telemetry import RpcTelemetry, Snapshots
 from gradewire_server.settings.server import Settings, unknown_variables
+from gradewire_server.settings.transport import ShutdownConfig
 from gradewire_server.shutdown import wind_down
 from gradewire_server.storage.shared_table import SharedTable
 from gradewire_server.tenants.shared_levels import SharedLevels
@@ -37,6 +39,8 @@ _log = logging.getLogger(__name__)
 
 _OBSERVE_EVERY_S: Final = 0.25
 """Seconds between health checks. A judge's restart takes longer than this, so health shows each restart."""
+_LOST_GRACE_S: Final = 2.0
+"""Seconds for calls in flight if the process lost its GPU. Their texts have failed, so only their replies are due."""
 _LASTING_S: Final = 5.0
 """Seconds of overload before health reports it. A shorter overload is only a burst."""
 
@@ -80,6 +84,7 @@ async def serve(  # noqa: C901, PLR0912, PLR0915 - only this function puts a ser
     Raises:
         OSError: An address, certificate or directory cannot be used.
         TokensFileError: The tokens file cannot be used.
+        ProcessLostError: The process lost its GPU. Until then it reports NOT_SERVING.
     """
     stop = stop or Stop()
     position = None if child is None else child.position
@@ -173,6 +178,7 @@ async def serve(  # noqa: C901, PLR0912, PLR0915 - only this function puts a ser
         memory.loaded()
         lifecycle.serving(handlers)
         stack.callback(asyncio.create_task(_observe(show, flood)).cancel)
+        stack.callback(asyncio.create_task(_stop_when_lost(backends, stop, others_serve=child is not None)).cancel)
         await stack.enter_async_context(collect_when_idle(calls.idle))
         if position is None:
             _log.info("serving on port %d", port)
@@ -183,7 +189,9 @@ async def serve(  # noqa: C901, PLR0912, PLR0915 - only this function puts a ser
         await stop.requested.wait()
         if stop.others_serve:
             stop_listening(port)
-        await wind_down(server, calls, lifecycle, settings.shutdown, stop)
+        await wind_down(server, calls, lifecycle, _shutdown_of(settings, backends), stop)
+    if reason := backends.lost():
+        raise ProcessLostError(reason)
     _log.info("stopped")
 
 
@@ -199,7 +207,7 @@ def run(
     If this process is one of several, SIGHUP stops only this process, and its callers move to the other processes.
 
     Returns:
-        The exit code: 0, or 1 if the server cannot start.
+        The exit code: 0, or 1 if the server cannot start. If it loses its GPU, the process ends with exit code 1.
     """
     return_large_blocks()
     stop = stop or Stop()
@@ -218,6 +226,19 @@ async def _observe(show: Callable[[], None], flood: FloodFilter) -> None:
         await asyncio.sleep(_OBSERVE_EVERY_S)
 
 
+async def _stop_when_lost(backends: Backends, stop: Stop, *, others_serve: bool) -> None:
+    while not backends.lost():  # noqa: ASYNC110 - the thread that notices it has no event of this loop
+        await asyncio.sleep(_OBSERVE_EVERY_S)
+    (stop.leave if others_serve else stop.request)()
+
+
+def _shutdown_of(settings: Settings, backends: Backends) -> ShutdownConfig:
+    """Return the settings for the shutdown, which is short if this process can answer no more calls."""
+    if not backends.lost():
+        return settings.shutdown
+    return ShutdownConfig(drain_s=0.0, grace_s=min(settings.shutdown.grace_s, _LOST_GRACE_S))
+
+
 def _show_health(
     backends: Backends,
     lifecycle: Lifecycle,
@@ -234,15 +255,18 @@ def _show_health(
         degraded.append(f"judge: {judge.trouble}")
     if overload_s > _LASTING_S:
         degraded.append(f"overload: small requests have been refused for {overload_s:.0f} s")
+    lost = backends.lost()
     lifecycle.observe(
         degraded=degraded,
-        broken=[
-            health.troubles.get(name) or f"model {name} is not loaded"
-            for name, well in health.models.items()
-            if not well
-        ],
+        broken=[lost] if lost else _broken_models(health),
         judging=judge.ready if judge.configured else None,
     )
+
+
+def _broken_models(health: EncoderHealth) -> list[str]:
+    return [
+        health.troubles.get(name) or f"model {name} is not loaded" for name, well in health.models.items() if not well
+    ]
 
 
 def _cannot_reload() -> None:

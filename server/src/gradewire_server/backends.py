@@ -15,6 +15,7 @@ from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.ports import ModelStatus, Ports
 from gradewire_server.encoders.cached_encoder import BlobCache
 from gradewire_server.encoders.factory import open_encoders
+from gradewire_server.encoders.gpu_watch import lost_gpu
 from gradewire_server.encoders.service import EncoderHealth, ModelsOfKind
 from gradewire_server.judges.factory import open_judges
 from gradewire_server.judges.service import JudgeHealth
@@ -198,6 +199,11 @@ class Backends:
         """Return the current state of models and stores. A degraded store never changes a score."""
         encoders = self._encoders.health()
         return replace(encoders, degraded=(*encoders.degraded, *self._stores.degraded()))
+
+    @staticmethod
+    def lost() -> str:
+        """Return the reason why this process can no longer compute and must be replaced, or ""."""
+        return lost_gpu()
 
     def judge_health(self) -> JudgeHealth:
         """Return the judge's state."""

@@ -19,6 +19,10 @@ STEADY_AFTER_S: Final = 60.0
 """After a run of at least this many seconds, a lost process is restarted after the shortest pause again."""
 
 
+class ProcessLostError(Exception):
+    """Raised when this process can no longer do its work, so that another process must replace it."""
+
+
 class Phase(StrEnum):
     """A process's phase. A draining process still accepts calls. A stopping process only finishes calls in flight."""
 

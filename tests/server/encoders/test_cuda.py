@@ -313,10 +313,10 @@ def test_if_a_known_run_fails_as_well_the_gpu_is_lost(
 ) -> None:
     session = BucketSession(Broken(bound_on_cpu(gpu_model, buckets), buckets.shapes), gpu_model, buckets, thread)
     for _ in range(2):
-        with pytest.raises(GpuLostError, match="lost its GPU"):
+        with pytest.raises(GpuLostError, match="GPU was lost"):
             session.run(texts_of([13]), layers=(), exclusive=False)
     assert "illegal memory access" in thread.lost
-    assert "GPU 7 is lost, so this process ends" in caplog.text
+    assert "GPU 7 is lost to this process, which must be replaced" in caplog.text
 
 
 def test_a_run_that_never_ends_loses_the_gpu(gpu_model: BuiltModel, buckets: Buckets, thread: GpuThread) -> None:

@@ -50,7 +50,7 @@ class Card:
     """A GPU with a thread as the real one has it. Runs wait for `gate`, and readers for `reading`."""
 
     def __init__(self, *, is_open: bool = False) -> None:
-        self.thread = GpuThread("GPU 7")
+        self.thread = GpuThread("GPU 7", hangs_s=20.0)
         self.gate, self.reading = threading.Event(), threading.Event()
         self.reading.set()
         if is_open:

@@ -30,7 +30,7 @@ def held(thread: GpuThread, gate: threading.Event) -> None:
 @settings(max_examples=example_count(50), deadline=None)
 @given(st.lists(st.booleans(), max_size=40))
 def test_all_work_is_done_once_and_each_kind_in_order(urgent: list[bool]) -> None:
-    thread, gate, done = GpuThread("GPU 7"), threading.Event(), list[int]()
+    thread, gate, done = GpuThread("GPU 7", hangs_s=20.0), threading.Event(), list[int]()
     held(thread, gate)
     futures = [
         thread.submit(lambda number=number: done.append(number), urgent=each) for number, each in enumerate(urgent)
@@ -51,7 +51,7 @@ def test_all_work_is_done_once_and_each_kind_in_order(urgent: list[bool]) -> Non
 
 
 def test_urgent_work_goes_first_and_other_work_keeps_a_share(gate: threading.Event) -> None:
-    thread, done = GpuThread("GPU 7"), list[str]()
+    thread, done = GpuThread("GPU 7", hangs_s=20.0), list[str]()
     held(thread, gate)
     futures = [thread.submit(lambda: done.append("bulk")) for _ in range(2)]
     futures += [thread.submit(lambda: done.append("urgent"), urgent=True) for _ in range(18)]
@@ -62,7 +62,7 @@ def test_urgent_work_goes_first_and_other_work_keeps_a_share(gate: threading.Eve
 
 
 def test_an_error_is_the_callers_and_the_thread_goes_on() -> None:
-    thread = GpuThread("GPU 7")
+    thread = GpuThread("GPU 7", hangs_s=20.0)
 
     def fail() -> None:
         raise TimeoutError("of the work itself")
@@ -120,7 +120,7 @@ def test_the_time_of_runs_is_counted_without_the_time_between() -> None:
         nonlocal now_s
         now_s += 2.0
 
-    thread = GpuThread("GPU 7", clock=lambda: now_s)
+    thread = GpuThread("GPU 7", hangs_s=20.0, clock=lambda: now_s)
     for _ in range(3):
         thread.run(advance)
         now_s += 50.0
@@ -131,7 +131,7 @@ def test_an_idle_thread_keeps_no_work_alive() -> None:
     class Model:
         pass
 
-    thread, model = GpuThread("GPU 7"), Model()
+    thread, model = GpuThread("GPU 7", hangs_s=20.0), Model()
     kept = weakref.ref(model)
     thread.run(lambda model=model: model)
     thread.run(lambda: None)

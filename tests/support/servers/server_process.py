@@ -14,10 +14,10 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 # While a program is imported there is no garbage to look for.
-_PROGRAM = """
+PROGRAM = """
 import gc, sys
 gc.disable()
 from gradewire_server.settings.server import Settings
@@ -55,6 +55,8 @@ class ServerProcess:
         directory: Where its log and, unless a setting says otherwise, its store lie.
         settings: By name; those in force can be read as `settings`.
     """
+
+    program: ClassVar[str] = PROGRAM
 
     def __init__(self, directory: Path, **settings: Any) -> None:
         self._log = directory / "server.log"
@@ -102,7 +104,11 @@ class ServerProcess:
         given = {f"GRADEWIRE_{name.upper()}": str(value) for name, value in self.settings.items()}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM], env=clean | given, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [sys.executable, "-c", self.program],
+                env=clean | given,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
             )
 
     def wait_until_serving(self) -> None:

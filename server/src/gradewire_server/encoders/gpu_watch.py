@@ -21,7 +21,7 @@ HANGS_S: Final = 20.0
 _LOOK_EVERY_S: Final = 0.5
 _URGENT_IN_A_ROW: Final = 8
 """The number of urgent runs after which a run that is not urgent goes first."""
-_LOST: Final = Failure(Status.UNAVAILABLE, "this process lost its GPU and ends. Try again")
+_LOST: Final = Failure(Status.UNAVAILABLE, "the GPU was lost, so this process must be replaced. Try again")
 
 
 class GpuLostError(RunError):
@@ -40,12 +40,17 @@ class GpuThread:
 
     The thread does not keep the process alive, because nothing can end a hung run.
 
+    Args:
+        name: The GPU's name in messages.
+        hangs_s: Seconds after which a run counts as hung.
+        clock: A clock in seconds.
+
     Attributes:
         lost: The reason why the GPU is lost, or "".
         busy_s: Seconds that the thread has spent on work.
     """
 
-    def __init__(self, name: str, *, hangs_s: float = HANGS_S, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, name: str, *, hangs_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.name = name
         self.lost = ""
         self.busy_s = 0.0
@@ -110,7 +115,7 @@ class GpuThread:
             self._urgent.clear()
             self._others.clear()
             self._changed.notify()
-        _log.critical("%s is lost, so this process ends: %s", self.name, reason)
+        _log.critical("%s is lost to this process, which must be replaced: %s", self.name, reason)
         for work in ending:
             _settle(work.future, error=GpuLostError())
 
@@ -181,7 +186,7 @@ def gpu_thread(index: int) -> GpuThread:
     """Return the process's only thread for this GPU."""
     with _making:
         if index not in _threads:
-            _threads[index] = GpuThread(f"GPU {index}")
+            _threads[index] = GpuThread(f"GPU {index}", hangs_s=HANGS_S)
         return _threads[index]
 
 

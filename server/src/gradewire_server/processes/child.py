@@ -20,7 +20,7 @@ import uvloop
 from prometheus_client import CollectorRegistry, disable_created_metrics
 from prometheus_client.metrics_core import Metric
 
-from gradewire_server.process import Reporter, Stop
+from gradewire_server.process import ProcessLostError, Reporter, Stop
 from gradewire_server.processes.process_connection import MetricsJson, ProcessConnection, add_up, to_json
 from gradewire_server.rpc.log import FloodFilter, configure_log
 from gradewire_server.tenants.tenant import TokensFileError
@@ -156,7 +156,10 @@ class StartMessage:
 
 
 def run_to_exit(serve: Callable[[FloodFilter], Coroutine[Any, Any, None]], log_level: str) -> int:
-    """Set up the log, serve, and return the exit code, which is 1 after an error."""
+    """Set up the log, serve, and return the exit code, which is 1 after an error.
+
+    After a `ProcessLostError`, the process ends here, because a hung driver would block Python's own end.
+    """
     flood = configure_log(log_level)
     # At its end, Python would look for garbage among all imported objects, which takes a quarter of a second.
     atexit.register(gc.freeze)
@@ -171,6 +174,11 @@ def run_to_exit(serve: Callable[[FloodFilter], Coroutine[Any, Any, None]], log_l
     except (OSError, StartError) as error:
         _log.error("cannot serve: %s", error)
         return 1
+    except ProcessLostError as error:
+        _log.critical("this process ends, so that another one can replace it: %s", error)
+        flood.report(at_once=True)
+        logging.shutdown()
+        os._exit(1)
     finally:
         for number, handler in handlers.items():  # uvloop does not remove its own handlers
             signal.signal(number, handler)
