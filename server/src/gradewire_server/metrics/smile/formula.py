@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final, Self
 
 import numpy as np
@@ -180,21 +181,28 @@ def closest_windows(
     return found
 
 
-def can_still_win(texts: SmileTexts, sentences: Sequence[float], parameters: SmileParameters) -> tuple[int, ...]:
-    """Return the `texts.open_references` that can match or beat the best reference in `texts.held`.
+def can_still_win(
+    texts: SmileTexts,
+    sentences: Sequence[float],
+    parameters: SmileParameters,
+    bounds: Mapping[int, tuple[float, float]] = MappingProxyType({}),
+) -> tuple[int, ...]:
+    """Return the `texts.open_references` that can match or beat all other references.
 
-    All other open references would have a lower score even with a window of cosine 1.
+    The other open references would have a lower score even with the highest possible keyword cosine. `bounds` are the
+    lowest and the highest possible keyword cosine of some open references, by index; all others' bounds are -1 and 1.
     """
-    if not (texts.held and texts.open_references):
+    if not texts.open_references or not (texts.held or bounds):
         return texts.open_references
     preset, weight = parameters.preset, parameters.weight
     exact = exact_terms(texts, preset)
-    highest = [
-        _score(_similarity(sentence, preset), term, 1.0, weight)
-        for sentence, term in zip(sentences, exact, strict=True)
-    ]
-    least = max(highest[index] for index in texts.held) - 2 * TIE
-    return tuple(index for index in texts.open_references if highest[index] >= least)
+
+    def score(index: int, cosine: float) -> float:
+        return _score(_similarity(sentences[index], preset), exact[index], _similarity(cosine, preset), weight)
+
+    known = {**dict.fromkeys(texts.held, (1.0, 1.0)), **bounds}
+    least = max(score(index, lowest) for index, (lowest, _) in known.items()) - 2 * TIE
+    return tuple(index for index in texts.open_references if score(index, known.get(index, (-1.0, 1.0))[1]) >= least)
 
 
 def grade(

@@ -85,25 +85,69 @@ FEW_WINDOWS: Final = 8
 """Maximum number of windows to embed exactly in the first round."""
 
 
-def possibly_closest(
-    texts: SmileTexts, vectors: NDArray[np.float32], keywords: NDArray[np.float32], *, error: float
-) -> dict[int, tuple[str, ...]]:
-    """Return the windows of each length that may be the closest to a reference, in order of position.
+@dataclass(frozen=True, slots=True)
+class RoughCosines:
+    """Approximate cosines of an item's windows with its open references.
 
-    `vectors` are approximate vectors of `texts.candidates`, float32[windows, dims], and their cosines are off by at
-    most `error`. `keywords` are exact vectors of `texts.open_keywords`, float32[open, dims]. All rows have length 1.
+    Attributes:
+        texts: The texts to compare.
+        keywords: Exact vectors of `texts.open_keywords`, float32[open, dims], rows of length 1.
+        by_length: The cosines of `texts.candidates` of each length with the references of this length, in the order of
+            `texts.rows_of`, float32[windows, references].
+        error: The maximum error of a cosine.
     """
-    possible = {}
-    start = 0
-    for length, windows in texts.candidates.items():
-        cosines = vectors[start : start + len(windows)] @ keywords[texts.rows_of[length]].T
-        start += len(windows)
-        # Both cosines may be off, so the closest window is within twice the error of the apparently closest window.
-        near = (cosines >= cosines.max(axis=0) - 2 * error - TIE).any(axis=1)
-        possible[length] = tuple(windows[index] for index in np.flatnonzero(near).tolist())
-    return possible
+
+    texts: SmileTexts
+    keywords: NDArray[np.float32]
+    by_length: Mapping[int, NDArray[np.float32]]
+    error: float
+
+    @classmethod
+    def of(
+        cls, texts: SmileTexts, vectors: NDArray[np.float32], keywords: NDArray[np.float32], *, error: float
+    ) -> Self:
+        """Compare windows with references; `vectors` are those of `texts.candidates`, float32[windows, dims]."""
+        by_length = {}
+        start = 0
+        for length, windows in texts.candidates.items():
+            by_length[length] = vectors[start : start + len(windows)] @ keywords[texts.rows_of[length]].T
+            start += len(windows)
+        return cls(texts, keywords, by_length, error)
+
+    def highest(self) -> dict[int, float]:
+        """Return the highest cosine of each open reference by index."""
+        found: dict[int, float] = {}
+        for length, rows in self.texts.rows_of.items():
+            indices = [self.texts.open_references[row] for row in rows]
+            found.update(zip(indices, self.by_length[length].max(axis=0).tolist(), strict=True))
+        return found
+
+    def narrowed(self, open_references: tuple[int, ...]) -> "RoughCosines":
+        """Return a copy with fewer open references."""
+        texts = self.texts.with_open(open_references)
+        kept = [row for row, index in enumerate(self.texts.open_references) if index in open_references]
+        by_length = {
+            length: self.by_length[length][:, [self.texts.rows_of[length].index(kept[row]) for row in rows]]
+            for length, rows in texts.rows_of.items()
+        }
+        return RoughCosines(texts, self.keywords[kept], by_length, self.error)
+
+    def near(self, margins: Mapping[int, float]) -> dict[int, tuple[str, ...]]:
+        """Return the windows of each length that are near a reference's highest cosine, in order of position.
+
+        `margins` are the distances from the highest cosine that still count as near, by the reference's index.
+        """
+        near = {}
+        for length, windows in self.texts.candidates.items():
+            cosines = self.by_length[length]
+            indices = [self.texts.open_references[row] for row in self.texts.rows_of[length]]
+            least = cosines.max(axis=0) - np.array([margins[index] for index in indices], np.float32) - TIE
+            near[length] = tuple(windows[at] for at in np.flatnonzero((cosines >= least).any(axis=1)).tolist())
+        return near
 
 
+_FIRST: Final = 1 / 3
+"""Windows within this share of the error of the highest approximate cosine are embedded first."""
 SHORTLIST = 3
 """Number of windows of each length to embed out of context."""
 NEAR_TIE = 1e-3
@@ -212,10 +256,41 @@ def _all_windows(
         known = Similarities(cosines, {}, texts.windows.truncated or is_cut(prediction, sentences))
     truncated = is_cut(keywords, vectors)
     if is_rough and rough_error is not None:
-        windows = possibly_closest(texts, vectors.values, keywords.values, error=rough_error)
-        vectors = yield from embed_windows(parameters.model, windows)
-    closest = closest_windows(texts, windows, vectors.values, keywords.values)
+        rough = RoughCosines.of(texts, vectors.values, keywords.values, error=rough_error)
+        closest = yield from _closest_of(rough, parameters, known.sentences)
+    else:
+        closest = closest_windows(texts, windows, vectors.values, keywords.values)
     return known.joined_by(closest, truncated=truncated)
+
+
+def _closest_of(
+    rough: RoughCosines, parameters: SmileParameters, sentences: Sequence[float]
+) -> Rounds[dict[int, Keyword]]:
+    """Return the keyword terms of the references that can win, from exact vectors of the windows that can be closest.
+
+    The apparently closest window may be off by the error, and so may the closest one, which is therefore within twice
+    the error of it. If these are many windows, some of them are embedded first. All others must then be within the
+    error of an exact cosine.
+    """
+    error = rough.error
+    bounds = {index: (highest - error, highest + error) for index, highest in rough.highest().items()}
+    rough = rough.narrowed(can_still_win(rough.texts, sentences, parameters, bounds))
+    windows = rough.near(dict.fromkeys(rough.texts.open_references, 2 * error))
+    if sum(map(len, windows.values())) > FEW_WINDOWS:
+        windows = rough.near(dict.fromkeys(rough.texts.open_references, _FIRST * error))
+        vectors = yield from embed_windows(parameters.model, windows)
+        found = closest_windows(rough.texts, windows, vectors.values, rough.keywords)
+        bounds = {index: (found[index].cosine, highest + error) for index, highest in rough.highest().items()}
+        rough = rough.narrowed(can_still_win(rough.texts, sentences, parameters, bounds))
+        margins = {index: highest + error - found[index].cosine for index, highest in rough.highest().items()}
+        if all(margin <= _FIRST * error for margin in margins.values()):
+            return {index: found[index] for index in margins}
+        # The cache still has the vectors of the windows that were embedded first.
+        windows = rough.near({index: max(margin, _FIRST * error) for index, margin in margins.items()})
+    if not windows:
+        return {}
+    vectors = yield from embed_windows(parameters.model, windows)
+    return closest_windows(rough.texts, windows, vectors.values, rough.keywords)
 
 
 def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Similarities | None) -> Rounds[Similarities]:
