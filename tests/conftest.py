@@ -66,9 +66,9 @@ def pytest_collection() -> Generator[None, Any, Any]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _kept_graphs() -> Iterator[None]:
+def _kept_graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        keep_graphs(patch)
+        keep_graphs(patch, tmp_path_factory.mktemp("window-graphs"))
         yield
 
 

@@ -15,8 +15,8 @@ MODEL = "all-MiniLM-L6-v2"
 
 
 @pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    keep_graphs(monkeypatch)
+def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    keep_graphs(monkeypatch, tmp_path)
 
 
 @pytest.mark.usefixtures("kept")

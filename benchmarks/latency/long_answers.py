@@ -4,6 +4,9 @@
 uncached, in its own process. It prints medians over rounds, and the longest hold, which is the maximum time for which
 the event loop was blocked. The answers are joined from EVOUNA's; no text is used twice.
 
+`--compare` scores the same answers with windows chosen in fp32 and as `--window-choice` says, in turns, and prints the
+ratio of their CPU times and the largest difference of their scores.
+
 A task on the same loop measures the hold, in wall-clock time and in CPU time of the loop's thread. Wall-clock time
 includes other programs, so the program prints the load. `--hostile` scores items as large as the server accepts, with
 every metric without a judge.
@@ -13,6 +16,7 @@ import argparse
 import asyncio
 import os
 import statistics
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -172,6 +176,58 @@ async def ratios(options: argparse.Namespace, answers: LongAnswers) -> None:
     print(f"`fast`, 400 words over 40: {used_s['fast', 400] / used_s['fast', 40]:.1f} (goal: at most 12)")
 
 
+class Compared(NamedTuple):
+    """One item's CPU milliseconds by way of choosing windows, and how its results differ."""
+
+    before_ms: float
+    after_ms: float
+    score_difference: float
+    same_window: bool
+
+
+async def compare(options: argparse.Namespace, answers: LongAnswers) -> None:
+    """Print, by number of words and metric, the CPU ratio of two ways of choosing windows."""
+    rows: dict[tuple[int, str], list[Compared]] = {}
+    with tempfile.TemporaryDirectory(prefix="gradewire-window-graphs-") as folder:
+        given = {"workers": 1, "lone_run_threads": 1, "remembered_results_max_bytes": 0}
+        async with (
+            AsyncScorer.embedded(**given, disk_directory="", window_choice="fp32") as before,
+            AsyncScorer.embedded(**given, disk_directory=folder, window_choice=options.window_choice) as after,
+        ):
+            for metric in METRICS:
+                for scorer in (before, after):
+                    await scorer.score([WARM_UP], metric)
+            for turn in range(options.rounds):
+                for words in WORDS:
+                    for metric in METRICS:
+                        item = answers.next(words, says_none=options.says_none)
+                        compared = await _both(before, after, item, metric, swapped=turn % 2 == 1)
+                        rows.setdefault((words, metric), []).append(compared)
+    print("| words | metric | CPU ms, fp32 | ratio | largest difference of a score | other windows |")
+    print("|---:|---|---:|---:|---:|---:|")
+    for (words, metric), items in rows.items():
+        before_ms, after_ms = sum(item.before_ms for item in items), sum(item.after_ms for item in items)
+        difference = max(item.score_difference for item in items)
+        others = sum(not item.same_window for item in items)
+        print(
+            f"| {words} | `{metric}` | {before_ms / len(items):.0f} | {after_ms / before_ms:.2f} | {difference:.1e} "
+            f"| {others} |"
+        )
+
+
+async def _both(
+    before: AsyncScorer, after: AsyncScorer, item: dict[str, Any], metric: str, *, swapped: bool
+) -> Compared:
+    used_ms, found = {}, {}
+    for scorer in (after, before) if swapped else (before, after):
+        began_s = time.process_time()
+        (result,) = (await scorer.score([item], metric))[0].scores.values()
+        used_ms[scorer], found[scorer] = 1e3 * (time.process_time() - began_s), result
+    old, new = found[before], found[after]
+    windows = [getattr(result.parts, "best_window", None) for result in (old, new)]
+    return Compared(used_ms[before], used_ms[after], abs((old.score or 0) - (new.score or 0)), windows[0] == windows[1])
+
+
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:
     """Return the scorer's settings."""
     return {"disk_directory": "", "window_choice": options.window_choice}
@@ -182,16 +238,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--data", type=Path, default=DATA_DIRECTORY, help="folder with evouna_dev.jsonl")
-    parser.add_argument("--window-choice", choices=("fp32", "bf16"), default="fp32")
+    parser.add_argument("--window-choice", choices=("auto", "fp32", "bf16"), default="auto")
     parser.add_argument(
         "--hostile", action="store_true", help="measure hostile items with every metric instead of lengths"
     )
     parser.add_argument(
         "--ratios", action="store_true", help="compare fast with v1 on the same answers instead of lengths"
     )
+    parser.add_argument(
+        "--compare", action="store_true", help="compare ways of choosing windows on the same answers instead of lengths"
+    )
+    parser.add_argument("--says-none", action="store_true", help="with --compare, only answers without a reference")
     options = parser.parse_args()
     if options.hostile:
         work = hostile(options)
+    elif options.compare:
+        work = compare(options, LongAnswers(options.data))
     else:
         work = (ratios if options.ratios else lengths)(options, LongAnswers(options.data))
     print(f"load average before: {os.getloadavg()[0]:.1f}\n")

@@ -15,8 +15,9 @@ from gradewire_models.repository import digest
 from gradewire_models.repository.built import BuiltModel
 from gradewire_server.encoders import local
 
-_KEPT_AT_MOST: Final = 8
-"""The default encoder's and its grader's sessions, each for one thread and for all, their tokenizers, and two more."""
+_KEPT_AT_MOST: Final = 9
+"""The default encoder's and its grader's sessions, each for one thread and for all, the encoder's 8-bit graph, their
+tokenizers, and two more."""
 
 _T = TypeVar("_T")
 _File = tuple[int, int, int, int]
@@ -44,8 +45,11 @@ class _Kept:
             return found
 
 
-def keep_graphs(patch: pytest.MonkeyPatch) -> None:
-    """Has this process keep sessions, tokenizers and the digests of files, until `patch` is undone."""
+def keep_graphs(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Has this process keep sessions, tokenizers and the digests of files, until `patch` is undone.
+
+    All engines take their 8-bit graphs from `folder`, whatever their stores are: writing one takes seconds.
+    """
     kept = _Kept()
     digests: dict[_File, str] = {}
     open_session, open_tokenizer, sha256 = local._open, local.open_tokenizer, digest.file_sha256
@@ -63,6 +67,9 @@ def keep_graphs(patch: pytest.MonkeyPatch) -> None:
             digests[key] = sha256(path)
         return digests[key]
 
+    provide_graph = local.provide_graph
+
+    patch.setattr(local, "provide_graph", lambda model, _: provide_graph(model, folder))
     patch.setattr(local, "_open", session)
     patch.setattr(local, "open_tokenizer", tokenizer)
     patch.setattr(digest, "file_sha256", file_sha256)

@@ -66,6 +66,8 @@ class ServerProcess:
             "disk_directory": directory / "store",
             "drain_s": 0.2,
             "grace_s": 20,
+            # Each new store would get a new 8-bit graph, which takes seconds to write.
+            "window_choice": "fp32",
             **settings,
         }
         self._process: subprocess.Popen[bytes] | None = None

@@ -54,13 +54,22 @@ def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorReg
         from gradewire_server.encoders.cuda import find_gpu  # noqa: PLC0415 - brings ONNX Runtime
         from gradewire_server.encoders.gpu_watch import gpu_thread  # noqa: PLC0415 - only for a GPU
         from gradewire_server.encoders.local import SessionSource  # noqa: PLC0415 - brings ONNX Runtime
+        from gradewire_server.encoders.window_graphs import FOLDER  # noqa: PLC0415 - as above
 
         gpu = find_gpu(config.gpu)
         if gpu.index is not None:
             # Start the GPU's thread here, because threads that load models have a low priority.
             thread = gpu_thread(gpu.index)
             telemetry.expose_gpu(busy_s=lambda: thread.busy_s)
-        local = SessionSource(config.model_repository, config.compute, config.gpu, gpu, telemetry)
+        disk = config.cache.disk
+        local = SessionSource(
+            config.model_repository,
+            config.compute,
+            telemetry,
+            gpu_config=config.gpu,
+            gpu=gpu,
+            window_graphs=None if disk is None else disk.directory / FOLDER,
+        )
         return EncoderService(local, library_of(local), telemetry, preload=config.preload)
     from gradewire_server.encoders.prometheus import TritonTelemetry  # noqa: PLC0415 - as above
     from gradewire_server.encoders.triton_source import TritonSource  # noqa: PLC0415 - an optional extra

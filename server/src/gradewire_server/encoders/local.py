@@ -18,6 +18,7 @@ from gradewire_models.bf16 import BF16_CLASS, Bf16Graph, Bf16UnavailableError, a
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.repository.built import BuiltModel, list_built, load_built
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
+from gradewire_models.repository.window_graphs import CHECKED_TEXTS, COSINE_ERROR, WINDOW_CLASS, WRITER_VERSION
 from gradewire_models.runtime import cpu_session_options, onnxruntime
 from gradewire_server.encoders.batcher import ENCODER_NICE, Batcher, JobQueue, lower_priority
 from gradewire_server.encoders.cuda import BucketSession, Gpu, gpu_compute, open_on_gpu
@@ -37,6 +38,7 @@ from gradewire_server.encoders.library import ModelSource, UnusableError
 from gradewire_server.encoders.pending import PendingText
 from gradewire_server.encoders.prometheus import EncoderTelemetry, ModelTelemetry
 from gradewire_server.encoders.tokenizer import TextTokenizer
+from gradewire_server.encoders.window_graphs import provide_graph, reason_without_graph
 from gradewire_server.settings.engine import ComputeConfig, GpuConfig
 from gradewire_server.storage.codec import ModelSpaces
 
@@ -49,6 +51,8 @@ _PADDING_COST: Final = 0.15
 
 _MARGIN: Final = 1.5
 """The factor by which real texts' errors may exceed the largest measured error (docs/research/encoders.md)."""
+_LARGEST_ERROR: Final = 0.12
+"""With a larger measured error, so many windows are embedded again that 8 bits save nothing."""
 _LONGEST_WINDOW: Final = 4
 _TEXTS_A_RUN: Final = 32
 _SENTENCES: Final = (
@@ -100,6 +104,31 @@ def _open(model: BuiltModel, *, threads: int) -> onnxruntime.InferenceSession:
     return onnxruntime.InferenceSession(model.onnx_path, options, providers=["CPUExecutionProvider"])
 
 
+class WindowSession:
+    """One model's loaded 8-bit graph, which computes only approximate sentence vectors.
+
+    Attributes:
+        cosine_error: Largest error of a cosine that the graph's writer measured.
+
+    Raises:
+        onnxruntime.capi.onnxruntime_pybind11_state.*: This version of ONNX Runtime cannot run the file.
+        KeyError: The file has no measured error.
+    """
+
+    def __init__(self, model: BuiltModel, graph: Path) -> None:
+        # A second session with more threads would need the memory of the weights again.
+        self._session = _open(replace(model, onnx_path=graph), threads=1)
+        self._output = model.sentence_output
+        self.cosine_error = float(self._session.get_modelmeta().custom_metadata_map[COSINE_ERROR])
+
+    def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
+        """Run texts like `EncoderSession.run`; there are no token vectors."""
+        del layers, exclusive
+        padded, mask = pad(ids)
+        (sentences,) = self._session.run([self._output], {INPUT_IDS: padded, ATTENTION_MASK: mask})
+        return RunOutput(sentences, {})
+
+
 class Bf16Session:
     """One model's compiled graph.
 
@@ -129,7 +158,7 @@ def described_for_caches(model: BuiltModel, use: str) -> BuiltModel:
         Bf16UnavailableError: The model cannot run in bf16 here.
     """
     digest = hashlib.sha256(f"bf16 {use}\n{arithmetic()}\n{model.digest}".encode()).hexdigest()
-    return replace(model, digest=digest)
+    return replace(model, digest=digest, numeric_class=BF16_CLASS)
 
 
 class Session(Protocol):
@@ -181,21 +210,37 @@ def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, g
 
 
 class RoughSession(NamedTuple):
-    """A model's session for approximate vectors, or the reason why there is no such session."""
+    """A model's session for approximate vectors, or the reason why there is no such session.
+
+    Attributes:
+        described: The model with the digest of the approximate vectors.
+        note: A message for users about the session.
+        problem: A message for users about a setting that has no effect here, or "".
+    """
 
     session: Session | None = None
+    described: BuiltModel | None = None
     cosine_error: float = 0.0
+    note: str = ""
     problem: str = ""
 
 
-def open_rough(model: BuiltModel, compute: ComputeConfig, exact: Session, tokenizer: TextTokenizer) -> RoughSession:
-    """Open a session for approximate vectors in bf16, if the settings request bf16 and the model is for CPUs."""
+def open_rough(
+    model: BuiltModel, compute: ComputeConfig, exact: Session, tokenizer: TextTokenizer, graphs: Path | None
+) -> RoughSession:
+    """Open a session for approximate vectors, if the settings request one and the model can have one.
+
+    `graphs` is the folder for 8-bit graphs, or None without a disk store.
+    """
+    if compute.window_choice == "auto":
+        return _open_window_graph(model, exact, tokenizer, graphs)
     wanted = compute.window_choice == "bf16" and model.kind != "grader" and model.on_cpu
     if not wanted or model.numeric_class == BF16_CLASS:
         return RoughSession()
     try:
         session = Bf16Session(model, compute)
-        return RoughSession(session, measured_cosine_error(exact, session, tokenizer))
+        bound = measured_cosine_error(exact, session, tokenizer)
+        described = described_for_caches(model, "to choose windows")
     except (Bf16UnavailableError, RuntimeError) as error:
         # Messages from OpenVINO and ONNX Runtime contain paths.
         known = isinstance(error, Bf16UnavailableError)
@@ -203,6 +248,35 @@ def open_rough(model: BuiltModel, compute: ComputeConfig, exact: Session, tokeni
         problem = f"windows of {model.name} are chosen in fp32, not in bf16: {why}"
         _log.warning("%s", problem, exc_info=error)
         return RoughSession(problem=problem)
+    return RoughSession(session, described, bound, f"windows are chosen in bf16, with cosines off by about {bound:.1e}")
+
+
+def _open_window_graph(
+    model: BuiltModel, exact: Session, tokenizer: TextTokenizer, graphs: Path | None
+) -> RoughSession:
+    """Open the model's 8-bit graph. Without one, windows are chosen in fp32, and only the log says so."""
+    why = reason_without_graph(model, graphs)
+    if why or graphs is None:
+        _log.info("windows of %s are chosen in fp32: %s", model.name, why)
+        return RoughSession()
+    try:
+        session = WindowSession(model, provide_graph(model, graphs))
+        bound = _MARGIN * session.cosine_error
+        found = _cosine_error(exact, session, tokenizer, CHECKED_TEXTS)
+    except Exception as error:  # noqa: BLE001 - ONNX Runtime may raise any error, and fp32 gives the same scores
+        _log.warning("windows of %s are chosen in fp32: its 8-bit graph cannot be used", model.name, exc_info=error)
+        return RoughSession()
+    measured = session.cosine_error
+    off, most = (measured, _LARGEST_ERROR) if measured > _LARGEST_ERROR else (found, bound)
+    if not off <= most:  # also if the error is not a number
+        _log.warning(
+            "windows of %s are chosen in fp32: cosines of its 8-bit graph are off by %.3f, more than %.3f",
+            *(model.name, off, most),
+        )
+        return RoughSession()
+    digest = hashlib.sha256(f"{WINDOW_CLASS} {WRITER_VERSION}\n{model.digest}".encode()).hexdigest()
+    note = f"windows are chosen in 8 bits, with cosines off by at most {bound:.3f}"
+    return RoughSession(session, replace(model, digest=digest, numeric_class=WINDOW_CLASS), bound, note)
 
 
 def measured_cosine_error(exact: Session, rough: Session, tokenizer: TextTokenizer) -> float:
@@ -213,9 +287,13 @@ def measured_cosine_error(exact: Session, rough: Session, tokenizer: TextTokeniz
         for length in range(1, _LONGEST_WINDOW + 1)
         for begin in range(len(words) - length + 1)
     ]
-    ids = sorted((text.ids for text in tokenizer.encode([*_SENTENCES, *texts])), key=len)
+    return _MARGIN * _cosine_error(exact, rough, tokenizer, [*_SENTENCES, *texts])
+
+
+def _cosine_error(exact: Session, rough: Session, tokenizer: TextTokenizer, texts: Sequence[str]) -> float:
+    ids = sorted((text.ids for text in tokenizer.encode(texts)), key=len)
     vectors = _vectors(exact, ids)
-    return _MARGIN * float(np.abs((_vectors(rough, ids) - vectors) @ vectors.T).max())
+    return float(np.abs((_vectors(rough, ids) - vectors) @ vectors.T).max())
 
 
 def _vectors(session: Session, ids: Sequence[NDArray[np.int32]]) -> NDArray[np.float32]:
@@ -226,14 +304,22 @@ def _vectors(session: Session, ids: Sequence[NDArray[np.int32]]) -> NDArray[np.f
 class SessionSource(ModelSource):
     """A source that opens models as sessions in this process."""
 
-    def __init__(
-        self, repository: Path, compute: ComputeConfig, gpu_config: GpuConfig, gpu: Gpu, telemetry: EncoderTelemetry
+    def __init__(  # noqa: PLR0913 - two settings by name
+        self,
+        repository: Path,
+        compute: ComputeConfig,
+        telemetry: EncoderTelemetry,
+        *,
+        gpu_config: GpuConfig,
+        gpu: Gpu,
+        window_graphs: Path | None,
     ) -> None:
         self._repository = repository
         self._compute = compute
         self._gpu_config = gpu_config
         self._gpu = gpu
         self._telemetry = telemetry
+        self._window_graphs = window_graphs
 
     @override
     def listed(self) -> Sequence[BuiltModel]:
@@ -267,11 +353,11 @@ class SessionSource(ModelSource):
             return Batcher(run, opened.compute, name=f"{model.name}-{numeric_class}")
 
         approximate = None
-        if rough.session is not None:
-            spaces = ModelSpaces.of_model(namespace, described_for_caches(model, "to choose windows"))
-            rough_encoder = Encoder(model, tokenizer, spaces, batcher(rough.session, BF16_CLASS), telemetry)
-            note = f"windows are chosen in bf16, with cosines off by about {rough.cosine_error:.1e}"
-            approximate = RoughEncoder(rough_encoder, rough.cosine_error, note)
+        if rough.session is not None and rough.described is not None:
+            spaces = ModelSpaces.of_model(namespace, rough.described)
+            rough_queue = batcher(rough.session, rough.described.numeric_class)
+            rough_encoder = Encoder(model, tokenizer, spaces, rough_queue, telemetry)
+            approximate = RoughEncoder(rough_encoder, rough.cosine_error, rough.note)
         shown = described_for_caches(model, "vectors") if model.numeric_class == BF16_CLASS else model
         spaces = ModelSpaces.of_model(namespace, shown)
         queue = batcher(opened.session, model.numeric_class)
@@ -285,4 +371,5 @@ class SessionSource(ModelSource):
         for ids in warm_up_ids(model, tokenizer):
             for exclusive in (False, True):
                 opened.session.run([ids], layers=model.token_layers, exclusive=exclusive)
-        return model, tokenizer, opened, open_rough(model, self._compute, opened.session, tokenizer)
+        rough = open_rough(model, self._compute, opened.session, tokenizer, self._window_graphs)
+        return model, tokenizer, opened, rough

@@ -185,10 +185,11 @@ class ComputeConfig:
     pin_workers: bool = True
     """True pins each worker to its own core if there are as many workers as cores and each run has one thread. A
     short call on two idle workers then takes half the time."""
-    window_choice: Annotated[Literal["fp32", "bf16"], Setting("window_choice")] = "fp32"
-    """Find smile:v1's best windows in this number format. Their scores are always computed in fp32.
+    window_choice: Annotated[Literal["auto", "fp32", "bf16"], Setting("window_choice")] = "auto"
+    """Find smile:v1's best windows in this number format. auto means 8-bit integers where they are faster, else fp32.
 
-    Use bf16 on a processor that supports it. It is faster, but needs a second copy of the weights."""
+    Scores do not depend on it: they are always computed in fp32. auto needs disk_directory, 40 MB of memory, a
+    memory_limit of 1.5 GiB or more, and a processor with VNNI. Use fp32 to save the memory."""
     max_batch_tokens: Count = 256
     """Maximum number of padded tokens in one encoder run. Larger runs are no faster, and other calls wait longer."""
     max_batch_texts: Count = 128

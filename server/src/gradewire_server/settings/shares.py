@@ -27,6 +27,9 @@ _LEAST_SHARE_BYTES: Final = 16 * MIB
 _PROCESS_BYTES: Final = 608 * MIB
 """Memory of a process that has loaded the default encoder and its grader, and handles no requests."""
 
+_WINDOW_GRAPHS_BYTES: Final = 1536 * MIB
+"""Least memory limit of a process that opens 8-bit graphs. A smaller process keeps their memory for requests."""
+
 _CORES_PER_PROCESS: Final = 2
 """One core for the event loop, which runs Python under one lock, and one for the encoder."""
 _MEMORY_PER_PROCESS_BYTES: Final = GIB
@@ -82,8 +85,10 @@ def _beside(given: Mapping[str, Any], limit: int) -> int:
 
 
 def with_shares(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with memory_limit and memory_max_bytes resolved if they are 0."""
+    """Return the settings with memory_limit, memory_max_bytes and window_choice resolved if they are automatic."""
     limit = given["memory_limit"] or usable_memory()
+    if given["window_choice"] == "auto" and limit < _WINDOW_GRAPHS_BYTES:
+        given = {**given, "window_choice": "fp32"}
     own = limit if given["http_api_port"] is None else limit - gateway_bytes(limit)
     return {**given, "memory_limit": limit, "memory_max_bytes": given["memory_max_bytes"] or _share_bytes(own)}
 
