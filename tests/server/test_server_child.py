@@ -1,11 +1,13 @@
 """What one of several server processes does with the settings that it is given."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from gradewire_server.processes.child import Position
+from gradewire_server.processes.child import Position, StartMessage
 from gradewire_server.server_child import _with_shared_judge
+from gradewire_server.settings.gpus import GpuShare
 from gradewire_server.settings.server import Settings
 from gradewire_server.settings.setting import SettingsError
 
@@ -35,3 +37,12 @@ def test_processes_share_the_places_of_a_judges_server(tmp_path: Path) -> None:
     given = _with_shared_judge(settings, _place(tmp_path, judge_host=False)).engine.judge.remote
     assert given is not None
     assert (given.max_in_flight, given.processes, given.places_file) == (5, 2, tmp_path / "judge-places")
+
+
+def test_a_process_uses_the_gpu_of_its_position(tmp_path: Path) -> None:
+    message = StartMessage(Position(1, 4, 0, tmp_path, device="cuda:1", device_processes=2), {"device": "cuda"})
+    position = Position(**{**json.loads(message.encode())["position"], "directory": tmp_path})
+    assert position.gpu == GpuShare("cuda:1", 2)
+    settings = Settings.load_share(position.count, position.gpu, disk_directory=tmp_path, device="cuda")
+    assert settings.engine.gpu.index == 1
+    assert _place(tmp_path, judge_host=False).gpu is None

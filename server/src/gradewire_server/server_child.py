@@ -20,7 +20,7 @@ def main() -> int:
     start = StartMessage.read()
     position = start.position
     try:
-        settings = _with_shared_judge(Settings.load_share(position.count, **start.values), position)
+        settings = _with_shared_judge(Settings.load_share(position.count, position.gpu, **start.values), position)
         check_installed(settings.engine)
     except (SettingsError, ImportError) as error:
         sys.stderr.write(f"process {position.index} cannot start: {error}\n")

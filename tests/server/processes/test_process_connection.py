@@ -15,9 +15,12 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
+from gradewire_server.encoders.prometheus import EncoderTelemetry, TritonTelemetry
 from gradewire_server.process import Stop
 from gradewire_server.processes.child import Child, Position
 from gradewire_server.processes.process_connection import MetricsJson, ProcessConnection, add_up, to_json
+from gradewire_server.resilience import BreakerState
+from gradewire_server.storage.cache import StorageTelemetry
 
 
 def _process(calls: int, waiting: float, overload_s: float) -> MetricsJson:
@@ -57,6 +60,23 @@ def test_what_describes_the_program_is_not_added_up() -> None:
     PlatformCollector(registry=registry)
     metrics_json = to_json(registry.collect())
     assert [sample.value for metric in add_up([metrics_json, metrics_json]) for sample in metric.samples] == [1]
+
+
+def test_the_states_of_breakers_are_not_added_up_and_work_in_progress_is() -> None:
+    registry = CollectorRegistry()
+    triton, encoders, storage = TritonTelemetry(registry), EncoderTelemetry(registry), StorageTelemetry(registry)
+    triton.set_breaker("m", BreakerState.OPEN)
+    storage.set_breaker(BreakerState.OPEN)
+    triton.in_flight.labels("m").set(3)
+    encoders.expose(in_flight=lambda: 4)
+    encoders.expose_gpu(busy_s=lambda: 1.5)
+    metrics_json = to_json(registry.collect())
+    values = _values(add_up([metrics_json, metrics_json]))
+    assert values["gradewire_engine_triton_breaker_statemopen"] == 1
+    assert values["gradewire_engine_breaker_stateopen"] == 1
+    assert values["gradewire_engine_triton_in_flightm"] == 6
+    assert values["gradewire_engine_in_flight_texts"] == 8
+    assert values["gradewire_engine_gpu_busy_seconds_total"] == 3
 
 
 _LARGE = 8_000_000

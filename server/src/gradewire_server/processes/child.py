@@ -23,6 +23,7 @@ from prometheus_client.metrics_core import Metric
 from gradewire_server.process import ProcessLostError, Reporter, Stop
 from gradewire_server.processes.process_connection import MetricsJson, ProcessConnection, add_up, to_json
 from gradewire_server.rpc.log import FloodFilter, configure_log
+from gradewire_server.settings.gpus import GpuShare
 from gradewire_server.tenants.tenant import TokensFileError
 
 _log = logging.getLogger(__name__)
@@ -42,6 +43,8 @@ class Position:
         directory: A directory that all processes share and that only this user can enter.
         judge_host: True if a separate process runs the judges for all server processes.
         shared: The file descriptor of the memory that all server processes share, or None without such memory.
+        device: This process's value of the setting `device`, or "" for the value of the settings.
+        device_processes: The number of processes that share this process's GPU.
     """
 
     index: int
@@ -50,6 +53,13 @@ class Position:
     directory: Path
     judge_host: bool = False
     shared: int | None = None
+    device: str = ""
+    device_processes: int = 1
+
+    @property
+    def gpu(self) -> GpuShare | None:
+        """This process's share of the GPUs, or None if the settings decide."""
+        return GpuShare(self.device, self.device_processes) if self.device else None
 
     @property
     def private(self) -> str:

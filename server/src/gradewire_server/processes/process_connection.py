@@ -25,7 +25,7 @@ _LARGEST: Final = frozenset(
         "gradewire_overload_seconds",
         "gradewire_engine_breaker_state",
         "gradewire_judge_up",
-        "gradewire_triton_breaker_state",
+        "gradewire_engine_triton_breaker_state",
         "process_start_time_seconds",
         "process_max_fds",
         "python_info",

@@ -137,7 +137,17 @@ async def supervise(
         with_judges = settings.engine.judge.backend == "embedded"
         shared = _shared_memory(stack, settings, count)
         positions = [
-            Position(index, count, port, directory, judge_host=with_judges, shared=shared) for index in range(count)
+            Position(
+                index,
+                count,
+                port,
+                directory,
+                judge_host=with_judges,
+                shared=shared,
+                device=gpu.device,
+                device_processes=gpu.processes,
+            )
+            for index, gpu in enumerate(await asyncio.to_thread(settings.gpu_shares, count))
         ]
         state.workers = [
             Worker(

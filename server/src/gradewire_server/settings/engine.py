@@ -220,7 +220,8 @@ class GpuConfig:
     device: Annotated[str, AfterValidator(_check_device), Setting("device")] = "auto"
     """Device for models that were built for a GPU: auto, cpu, cuda or cuda:N.
 
-    auto uses the first GPU if there is one. With cuda or cuda:N the server does not start without that GPU."""
+    auto uses the first GPU if there is one. With cuda or cuda:N the server does not start without that GPU.
+    With cuda, several processes use all GPUs in turn."""
     batch_tokens: Annotated[CountOrAuto, Setting("gpu_batch_tokens")] = 0
     """Limit an encoder run on a GPU to this many padded tokens. 0 means the smallest run with nearly the
     highest speed, measured at start, up to 16,384 tokens.

@@ -13,6 +13,7 @@ from gradewire_models.judges.repository import default_judge_repository
 from gradewire_models.repository.built import default_repository
 from gradewire_proto.tracing.settings import endpoint_problem
 from gradewire_server.settings.engine import EngineConfig, TritonConfig, is_triton_address
+from gradewire_server.settings.gpus import GpuShare, gpu_shares, visible_gpus
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, RemoteJudgeConfig
 from gradewire_server.settings.limits import (
     Capacity,
@@ -59,8 +60,8 @@ class ProcessesConfig:
     """Run this many processes. 0 means one for every two cores or every GiB of memory (whichever gives
     fewer), and at most 8.
 
-    With device cuda, 0 means 1. Set 1 for debugging, or if an orchestrator starts replicas, to run without a
-    supervisor."""
+    With device cuda, 0 means one for every two cores, 2 GiB of memory or 1.5 GiB of free GPU memory. Set 1 for
+    debugging, or if an orchestrator starts replicas, to run without a supervisor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=group("Server"))
@@ -105,9 +106,9 @@ class Settings:
         return cls._of(_read(values))
 
     @classmethod
-    def load_share(cls, count: int, **values: Any) -> Self:
+    def load_share(cls, count: int, gpu: GpuShare | None = None, /, **values: Any) -> Self:
         """Load the settings of one of `count` processes, with its share of the limits. For `values`, see `load`."""
-        return cls._of(share_of(_read(values), count), count)
+        return cls._of(share_of(_read(values), count, gpu), count)
 
     @classmethod
     def _of(cls, values: Mapping[str, Any], count: int = 1) -> Self:
@@ -146,6 +147,10 @@ class Settings:
             SettingsError: The other settings do not allow this number of processes.
         """
         return process_count(self.given)
+
+    def gpu_shares(self, count: int) -> list[GpuShare]:
+        """Return the shares of `count` processes in the GPUs that the setting `device` requires."""
+        return gpu_shares(self.given, visible_gpus() if self.engine.gpu.required else (), count)
 
     def printable(self) -> dict[str, Any]:
         """Return every setting except `config` as a TOML value, with stars for secrets and "" for unset settings."""

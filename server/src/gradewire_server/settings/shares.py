@@ -3,12 +3,21 @@
 import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from gradewire_server.settings.engine import usable_cores
+from gradewire_server.settings.gpus import (
+    HOST_BYTES_PER_GPU_PROCESS,
+    GpuShare,
+    VisibleGpu,
+    check_compute_mode,
+    gpus_of,
+    most_processes,
+    visible_gpus,
+)
 from gradewire_server.settings.limits import Capacity
 from gradewire_server.settings.setting import GIB, MIB, SettingsError
 
@@ -43,7 +52,6 @@ _MAX_GATEWAY_BYTES: Final = 640 * MIB
 _DIVIDED_BYTES: Final = (
     "memory_max_bytes",
     "remembered_results_max_bytes",
-    "gpu_memory_limit",
 )
 
 
@@ -105,8 +113,15 @@ def capacity_of(whole: Capacity, limit: int, count: int) -> Capacity:
     )
 
 
-def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
+def process_count(
+    given: Mapping[str, Any], *, cores: int | None = None, gpus: Sequence[VisibleGpu] | None = None
+) -> int:
     """Return the number of processes for these settings, whose memory_limit must be resolved (`with_shares`).
+
+    Args:
+        given: All settings by name.
+        cores: The number of cores, or None to count them.
+        gpus: The machine's GPUs, or None to look for them if the settings require a GPU.
 
     Raises:
         SettingsError: The settings request several processes but do not allow them.
@@ -114,13 +129,19 @@ def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
     wanted, reason = int(given["processes"]), _single_process_reason(given)
     if wanted > 1 and reason:
         raise SettingsError(f"processes = {wanted} {reason}")
-    if wanted or reason:
+    on_gpu = given["device"].startswith("cuda")
+    if reason or wanted == 1 or (wanted and not on_gpu):
         return wanted or 1
-    if given["device"].startswith("cuda"):
-        return 1  # several processes would each load the model on the GPU and wait for each other's runs
+    allowed = gpus_of(given["device"], visible_gpus() if gpus is None else gpus) if on_gpu else []
+    if wanted:
+        check_compute_mode(allowed, wanted)
+        return wanted
     by_cores = (usable_cores() if cores is None else cores) // _CORES_PER_PROCESS
-    by_memory = given["memory_limit"] // _MEMORY_PER_PROCESS_BYTES
-    return int(max(1, min(by_cores, by_memory, _MOST_BY_DEFAULT)))
+    bytes_per_process = HOST_BYTES_PER_GPU_PROCESS if on_gpu else _MEMORY_PER_PROCESS_BYTES
+    limits = [by_cores, given["memory_limit"] // bytes_per_process, _MOST_BY_DEFAULT]
+    if on_gpu:
+        limits.append(most_processes(allowed))
+    return int(max(1, min(limits)))
 
 
 def _single_process_reason(given: Mapping[str, Any]) -> str:
@@ -132,8 +153,8 @@ def _single_process_reason(given: Mapping[str, Any]) -> str:
     return ""
 
 
-def share_of(given: Mapping[str, Any], count: int) -> dict[str, Any]:
-    """Return the settings of one of `count` processes, with its share of the limits and of the cores."""
+def share_of(given: Mapping[str, Any], count: int, gpu: GpuShare | None = None) -> dict[str, Any]:
+    """Return the settings of one of `count` processes, with its share of the limits, the cores and the GPUs."""
     limit = given["memory_limit"] or usable_memory()
     cores = usable_cores()
     counts = {
@@ -141,7 +162,12 @@ def share_of(given: Mapping[str, Any], count: int) -> dict[str, Any]:
         "workers": given["workers"] or cores,
         "lone_run_threads": given["lone_run_threads"] or cores,
     }
+    if gpu is None or given["device"] not in {"cuda", gpu.device}:  # the setting was changed before a restart
+        gpu = GpuShare(given["device"], count)
+    gpu_limit = given["gpu_memory_limit"]
     divided = {
+        "device": gpu.device,
+        "gpu_memory_limit": gpu_limit and max(_LEAST_SHARE_BYTES, gpu_limit // gpu.processes),
         "memory_limit": (limit - _beside(given, limit) - shared_bytes(given, count)) // count,
         **{name: max(_LEAST_SHARE_BYTES, given[name] // count) for name in _DIVIDED_BYTES if given[name]},
         **{name: math.ceil(whole / count) for name, whole in counts.items()},
