@@ -4,7 +4,7 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -22,6 +22,8 @@ from gradewire_server.encoders.gpu_watch import GpuThread
 from gradewire_server.settings.engine import ComputeConfig
 
 CLOSING = Failure(Status.UNAVAILABLE, "closing")
+AT_ONCE = 4
+UNREADABLE = 1 << 30
 COMPUTE = ComputeConfig(max_batch_tokens=100, max_batch_texts=50)
 
 
@@ -71,10 +73,12 @@ class Card:
 
         return self.thread.run(run, urgent=urgent)
 
-    def read(self, jobs: Sequence[Job], output: list[int], /) -> list[int]:
-        del jobs
+    def read(self, jobs: Sequence[Job], output: list[int], /) -> Iterator[list[int]]:
         self.reading.wait(10)
-        return output
+        for start in range(0, len(output), AT_ONCE):
+            if any(job.answer == UNREADABLE for job in jobs[start : start + AT_ONCE]):
+                raise RuntimeError("a broken model")
+            yield output[start : start + AT_ONCE]
 
     def end_if_hung(self, after_s: float, /) -> None:
         self.thread.end_if_hung(after_s)
@@ -212,6 +216,41 @@ async def test_a_failed_batch_fails_its_own_jobs_only(caplog: pytest.LogCaptureF
     await ended([good])
     assert (bad.ends, good.ends) == (["failed"], ["done"])
     assert "cannot encode a batch of 1 texts" in caplog.text
+    await batcher.close(CLOSING)
+
+
+async def test_what_was_read_before_an_error_is_delivered() -> None:
+    card = Card(is_open=True)
+    batcher = batcher_of(card)
+    jobs = [Job(1 + number, UNREADABLE if number == 2 else number) for number in range(10)]
+    give(batcher, jobs)  # the longest jobs come first
+    await ended(jobs)
+    assert [job.ends for job in jobs] == [["failed"]] * 6 + [["done"]] * 4
+    await batcher.close(CLOSING)
+
+
+async def test_other_work_of_the_loop_has_turns_while_a_batch_is_delivered() -> None:
+    card = Card(is_open=True)
+    batcher = batcher_of(card)
+    jobs = [Job(1, number) for number in range(50)]
+    seen: set[int] = set()
+
+    async def other() -> None:
+        while not all(job.ends for job in jobs):
+            seen.add(sum(map(bool, (job.ends for job in jobs))))
+            await asyncio.sleep(0)
+
+    read = card.read
+
+    def read_slowly(jobs: Sequence[Job], output: list[int], /) -> Iterator[list[int]]:
+        for part in read(jobs, output):
+            time.sleep(0.002)
+            yield part
+
+    card.read = read_slowly  # type: ignore[method-assign]
+    give(batcher, jobs)
+    await other()
+    assert len(seen) > 2
     await batcher.close(CLOSING)
 
 

@@ -294,10 +294,12 @@ class GpuOutput:
     """One batch's vectors.
 
     Attributes:
+        padded_tokens: The number of tokens that the GPU computed, with padding.
         failures: The failures of rows that do not fit into the GPU's memory. Their vectors are NaN.
     """
 
     vectors: RunOutput
+    padded_tokens: int
     failures: Mapping[int, Failure] = field(default_factory=dict)
 
 
@@ -365,6 +367,7 @@ class BucketSession:
         sentences = np.empty((len(ids), self._model.dims), np.float32)
         tokens = [np.zeros((len(ids), longest, self._model.dims), np.float32) for _ in layers]
         failures: dict[int, Failure] = {}
+        padded_tokens = 0
         waiting = deque(self.buckets.cover(lengths))
         started: deque[tuple[Part, Future[_PartVectors]]] = deque()
         while waiting or started:
@@ -392,11 +395,12 @@ class BucketSession:
                 sentences[places] = np.nan
                 failures[places[0]] = _MEMORY_FULL if part.bucket == self.buckets.shapes[0] else _TOO_LONG
                 continue
+            padded_tokens += part.bucket.size
             sentences[places] = found[: len(places)]
             width = min(longest, part.bucket.tokens)
             for whole, of_part in zip(tokens, found_tokens, strict=True):
                 whole[places, :width] = of_part[: len(places), :width]
-        return GpuOutput(RunOutput(sentences, dict(zip(layers, tokens, strict=True))), failures)
+        return GpuOutput(RunOutput(sentences, dict(zip(layers, tokens, strict=True))), padded_tokens, failures)
 
     def _was_too_large(self, part: Part) -> bool:
         return len(part.places) > 1 and self._too_large.get(part.bucket, 0.0) > time.monotonic()

@@ -343,7 +343,8 @@ class SessionSource(ModelSource):
 
         def batcher(session: Session, numeric_class: str) -> JobQueue[PendingText, Encoded]:
             if isinstance(session, BucketSession):
-                return GpuBatcher(EncoderRuns(session, reader), opened.compute, name=f"{model.name}-{numeric_class}")
+                runs = EncoderRuns(session, reader, telemetry)
+                return GpuBatcher(runs, opened.compute, name=f"{model.name}-{numeric_class}")
 
             def run(texts: Sequence[PendingText], /, *, exclusive: bool) -> list[Encoded]:
                 started_s = time.perf_counter()
