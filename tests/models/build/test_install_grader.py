@@ -1,6 +1,7 @@
 """Building a grader: from an adapter and a head to a model whose logits are those of an independent computation."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from tests.support.models.tiny_models import Package, make_package
 from gradewire_models.build.adapters import user_adapted
 from gradewire_models.build.install import build_model
 from gradewire_models.build.publish import read_fingerprint
+from gradewire_models.build.quality import compare_with_base, own_rows
 from gradewire_models.build.verify import verify_built
+from gradewire_models.catalog.entries import FP16_LIMITS, Architecture, Limits, Recipe
 from gradewire_models.errors import BuildError
 from gradewire_models.repository.built import load_built
 from gradewire_models.repository.config import read_config
@@ -163,3 +166,43 @@ def test_the_head_is_the_one_that_lies_there(tmp_path: Path, repository: Path) -
     row = [BEGIN, 5, SEPARATOR, 6, SEPARATOR, 7, 8, SEPARATOR]
     (plain,), (twice,) = logits_of(repository, row), logits_of(doubled / "repository", row)
     assert twice == pytest.approx(2 * plain, abs=1e-4)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "mpnet"])
+@pytest.mark.parametrize(("precision", "limits"), [("fp32", Limits()), ("fp16", FP16_LIMITS)])
+def test_a_variant_for_gpus_gives_the_logits_of_its_base(
+    tmp_path: Path, architecture: Architecture, precision: str, limits: Limits
+) -> None:
+    """Computed on a CPU, alone and padded in batches; `build_model` compares with the independent computation."""
+    repository = build_tiny_grader(tmp_path, temperature=1.25, architecture=architecture)
+    package = make_package(tmp_path / "again", architecture, max_tokens=256)
+    base = user_adapted(tmp_path / "adapter-tiny-grader", package.model, "tiny-grader")
+    variant = replace(
+        base,
+        name=f"tiny-grader-{precision}-cuda",
+        base="tiny-grader",
+        numeric_class=f"{precision}-cuda",
+        recipe=Recipe("gpu", {}),
+        limits=limits,
+    )
+    built = build_model(variant, repository, wheels=package.wheels)
+    assert {"logits", "batch invariance"} <= {check.name for check in built.checks}
+    model = built.model
+    assert (model.kind, model.dims, model.base, model.on_cpu) == ("grader", 1, "tiny-grader", False)
+    assert model.digest != load_built(repository, "tiny-grader").digest
+    (scores,) = [
+        check
+        for check in compare_with_base(repository, model.name, "tiny-grader", own_rows())
+        if check.name.startswith("scores of")
+    ]
+    assert scores.name == "scores of grader"
+    assert "against tiny-grader on 504 rows" in scores.detail
+    change = float(scores.detail.split()[2])
+    assert change <= (0.01 if precision == "fp16" else 0.0001)
+
+
+def test_a_graders_variant_of_another_method_is_refused(package: Package, tmp_path: Path) -> None:
+    base = user_adapted(write_grader_adapter(tmp_path / "mine", package.model), package.model, "mine")
+    variant = replace(base, name="mine-bf16", base="mine", numeric_class="bf16-cpu", recipe=Recipe("bf16", {}))
+    with pytest.raises(BuildError, match="graders have only variants of the method gpu, not 'bf16'"):
+        build_model(variant, tmp_path / "repository", wheels=package.wheels)

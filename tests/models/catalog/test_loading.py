@@ -63,7 +63,8 @@ def test_calibrations_are_the_models_and_its_variants(tmp_path: Path) -> None:
     assert (fitted["bertscore"].threshold, fitted["bertscore"].parameters) == (0.5, (("layer", "6"),))
     assert (fitted["bertscore"].origin, fitted["bertscore"].model_digest) == ("catalog", minilm.digest)
     assert fitted["rouge_l"].fit == '{"trees":[]}'
-    assert models["all-MiniLM-L6-v2-int8"].calibrations == minilm.calibrations
+    thresholds = tuple(each for each in minilm.calibrations if not each.fit)
+    assert models["all-MiniLM-L6-v2-int8"].calibrations == thresholds == (fitted["bertscore"],)
 
 
 @pytest.mark.parametrize(

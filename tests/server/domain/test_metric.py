@@ -28,3 +28,7 @@ def test_the_default_grader_has_precedence() -> None:
     assert preferred_grader(("a", "b"), "b") == "b"
     assert preferred_grader(("a", "b"), "c") == "a"
     assert preferred_grader((), "c") == ""
+    # Of GPU encoders' fits, which name variants, the default's.
+    assert preferred_grader(("a-fp16-cuda", "b-fp16-cuda"), "b") == "b-fp16-cuda"
+    assert preferred_grader(("a", "bb"), "b") == "a"
+    assert preferred_grader(("a", "b"), "") == "a"

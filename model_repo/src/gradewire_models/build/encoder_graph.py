@@ -51,7 +51,7 @@ def gpu_graph(encoder: Encoder, model: CatalogModel, precision: Precision) -> on
     Inputs and outputs are those of `encoder_graph`. With ``"fp16"``, weights and computation are in float16, except for
     the sum over a text's tokens and the sum's length, which are in float32.
     """
-    nodes = Nodes(float_type=TensorProto.FLOAT16 if precision == "fp16" else TensorProto.FLOAT)
+    nodes = Nodes(float_type=_float_type(precision))
     return _write(nodes, lay_out_every(nodes, encoder, model), encoder, model)
 
 
@@ -181,11 +181,32 @@ def grader_graph(encoder: Encoder, head: Head, model: CatalogModel, separator: i
     [batch, 1], is the head's value for the mean of the last layer's token vectors.
     """
     nodes = Nodes()
-    layout = lay_out_real(nodes, encoder, model)
+    return _write_grader(nodes, lay_out_real(nodes, encoder, model), encoder, head, model, separator)
+
+
+def gpu_grader_graph(
+    encoder: Encoder, head: Head, model: CatalogModel, separator: int, precision: Precision
+) -> onnx.ModelProto:
+    """Return a grader as an ONNX graph for a GPU, with padding as in `gpu_graph`.
+
+    Inputs and output are those of `grader_graph`. With ``"fp16"``, the encoder is in float16, but the mean and the head
+    are in float32.
+    """
+    nodes = Nodes(float_type=_float_type(precision))
+    return _write_grader(nodes, lay_out_every(nodes, encoder, model), encoder, head, model, separator)
+
+
+def _float_type(precision: Precision) -> int:
+    return TensorProto.FLOAT16 if precision == "fp16" else TensorProto.FLOAT
+
+
+def _write_grader(  # noqa: PLR0913, PLR0917 - parts of a grader
+    nodes: Nodes, layout: Layout, encoder: Encoder, head: Head, model: CatalogModel, separator: int
+) -> onnx.ModelProto:
     words = nodes.floats("word_table", encoder.word_table)
     total = layout.embed(words, nodes.floats("position_table", encoder.position_table))
     if encoder.type_step is not None:
-        types = nodes.op("Gather", _answer_tokens(nodes, separator), layout.real_rows, name="types", axis=0)
+        types = layout.rows_of("types", _answer_tokens(nodes, separator))
         steps = nodes.op("Mul", types, nodes.floats("type_step", encoder.type_step), name="type_steps")
         total = nodes.op("Add", total, steps, name="typed_embedding_sum")
     layout.write_output(write_layers(nodes, layout, encoder, model, total), "last_layer")
@@ -208,5 +229,5 @@ def _write_head(nodes: Nodes, head: Head) -> None:
     total, mask = _write_sum(nodes, "last_layer")
     count = nodes.op("ReduceSum", mask, "one", name="pool_count", keepdims=1)
     mean = nodes.op("Div", total, count, name="pool_mean")
-    weight, bias = nodes.floats("head.weight", head.weight.T), nodes.floats("head.bias", head.bias)
+    weight, bias = nodes.constant("head.weight", head.weight.T), nodes.constant("head.bias", head.bias)
     nodes.op("Gemm", mean, weight, bias, name=LOGIT_OUTPUT)

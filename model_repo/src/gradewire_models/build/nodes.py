@@ -83,6 +83,10 @@ class RealRows:
         positions = nodes.op("Gather", position_table, self.real_places, name="positions", axis=0)
         return nodes.op("Add", words, positions, name="embedding_sum")
 
+    def rows_of(self, name: str, rows: str) -> str:
+        """Take the real tokens' rows, [real tokens, …], of [batch * tokens, …]; return `name`."""
+        return self.nodes.op("Gather", rows, self.real_rows, name=name, axis=0)
+
     def split_heads(self, name: str, qkv: str) -> tuple[str, str, str]:
         """Spread [real tokens, 3 * dims] into queries, keys and values, each [batch, heads, tokens, width]."""
         rows = self.nodes.op("Reshape", qkv, "head_shape", name=f"{name}.rows")
@@ -193,6 +197,10 @@ class EveryRow:
         positions = nodes.op("Slice", position_table, "zero", self.tokens, "zero", name="positions")
         total = nodes.op("Add", words, positions, name="padded_embedding_sum")
         return nodes.op("Reshape", total, "flat_shape", name="embedding_sum")
+
+    def rows_of(self, name: str, rows: str) -> str:
+        """Take every row of [batch * tokens, …]; return `name`."""
+        return self.nodes.op("Identity", rows, name=name)
 
     def split_heads(self, name: str, qkv: str) -> tuple[str, str, str]:
         """Spread [batch * tokens, 3 * dims] into queries, keys and values, each [batch, heads, tokens, width]."""

@@ -12,12 +12,14 @@ from pathlib import Path
 import numpy as np
 import onnx
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
 from gradewire_models.bf16 import pad
 from gradewire_models.build.calibration_rows import tokenize
 from gradewire_models.build.verify import Check, computed_how, open_computing, run
 from gradewire_models.errors import BuildError, ModelBrokenError
 from gradewire_models.repository.built import BuiltModel, load_built
+from gradewire_models.repository.grader_input import begin_and_separator, grader_input
 
 ROWS = 500
 
@@ -146,9 +148,12 @@ def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) 
 def row_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, Scores]:
     """Return the scores ``sbert`` and ``sfve`` with this encoder for every row, float64 [rows] in [-1, 1].
 
+    Of a grader, return the score ``grader`` in [0, 1]: the logistic function of the largest logit among the references.
     ``sbert`` is the largest cosine between the answer and a reference. ``sfve`` is the largest cosine of the texts in
     the format "Question: … Answer: …" (docs/reference/metrics.md).
     """
+    if model.kind == "grader":
+        return {"grader": _grader_scores(model, rows)}
     forms = {
         "sbert": [(row.prediction, row.references) for row in rows],
         "sfve": [
@@ -172,9 +177,30 @@ def row_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, Scores
 
 def embed_texts(model: BuiltModel, texts: Sequence[str]) -> NDArray[np.float32]:
     """Return the sentence vectors of `texts`, float32 [texts, dims], computed in batches of similar lengths."""
+    return _computed(model, tokenize(model.tokenizer_path, [model.prefix + text for text in texts], model.max_tokens))
+
+
+def _grader_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> Scores:
+    tokenizer = Tokenizer.from_file(str(model.tokenizer_path))
+    begin, separator = begin_and_separator(tokenizer)
+    ids: list[NDArray[np.int64]] = []
+    row_of: list[int] = []
+    for number, row in enumerate(rows):
+        texts = tokenizer.encode_batch([row.question, row.prediction, *row.references], add_special_tokens=False)
+        question, answer, *references = (text.ids for text in texts)
+        for reference in references:
+            pieces = grader_input(question, reference, answer, begin=begin, separator=separator).pieces
+            ids += [np.array(piece.ids, np.int64) for piece in pieces]
+            row_of += [number] * len(pieces)
+    highest = np.full(len(rows), -np.inf)
+    np.maximum.at(highest, row_of, _computed(model, ids)[:, 0].astype(np.float64))
+    scores: Scores = 1 / (1 + np.exp(-highest / model.temperature))
+    return scores
+
+
+def _computed(model: BuiltModel, ids: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
     session = open_computing(model)
-    ids = tokenize(model.tokenizer_path, [model.prefix + text for text in texts], model.max_tokens)
-    vectors = np.empty((len(texts), model.dims), np.float32)
+    vectors = np.empty((len(ids), model.dims), np.float32)
     waiting = sorted(range(len(ids)), key=lambda place: len(ids[place]), reverse=True)
     while waiting:
         count = max(1, _BATCH_TOKENS // len(ids[waiting[0]]))

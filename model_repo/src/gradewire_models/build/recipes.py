@@ -6,7 +6,7 @@ from typing import Any
 import onnx
 
 from gradewire_models.build.calibration_rows import calibration_texts, entering_rows, texts_sha256, tokenize
-from gradewire_models.build.encoder_graph import encoder_graph, gpu_graph, grader_graph
+from gradewire_models.build.encoder_graph import encoder_graph, gpu_grader_graph, gpu_graph, grader_graph
 from gradewire_models.build.quantize import Int8Settings, quantize_int8, quantize_nbits
 from gradewire_models.build.weights import Encoder, read_head, read_separator
 from gradewire_models.catalog.entries import CatalogModel
@@ -87,16 +87,22 @@ def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.Mode
     `source` contains the published model.safetensors and tokenizer.json and, for a grader, the head.
 
     Raises:
-        BuildError: A grader's head does not fit the encoder, the recipe's method is unknown, or a setting is invalid.
+        BuildError: A grader's head does not fit the encoder, the recipe's method is unknown or not for this kind of
+            model, or a setting is invalid.
     """
-    if model.kind == "grader":
-        separator = read_separator(source / "tokenizer.json")
-        return grader_graph(encoder, read_head(source, model), model, separator)
+    head = read_head(source, model) if model.kind == "grader" else None
+    separator = 0 if head is None else read_separator(source / "tokenizer.json")
     if model.recipe is None:
-        return encoder_graph(encoder, model)
+        return encoder_graph(encoder, model) if head is None else grader_graph(encoder, head, model, separator)
+    if head is not None and model.recipe.method != "gpu":
+        raise BuildError(f"{model.name}: graders have only variants of the method gpu, not {model.recipe.method!r}")
     match model.recipe.method:
         case "gpu":
-            graph = gpu_graph(encoder, model, serving_of_class(model.numeric_class).precision)
+            precision = serving_of_class(model.numeric_class).precision
+            if head is None:
+                graph = gpu_graph(encoder, model, precision)
+            else:
+                graph = gpu_grader_graph(encoder, head, model, separator, precision)
         case "bf16":
             # OpenVINO casts the base's weights and products to bf16 when it loads the graph.
             graph = encoder_graph(encoder, model)

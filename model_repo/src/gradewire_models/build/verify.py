@@ -32,7 +32,6 @@ ERRORS_ONLY = 3
 
 _BATCH_TEXTS = 7
 _MAX_LENGTH_ERROR = 1e-5
-_MAX_LOGIT_ERROR = 1e-4
 _ONNX_TYPES = {TYPE_INT64: "tensor(int64)", TYPE_FP32: "tensor(float)"}
 
 
@@ -126,17 +125,16 @@ def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> 
     session, computing = open_session(model.onnx_path), open_computing(model)
     how = computed_how(model)
     where = f"; the checks below were {how}" if how else ""
+    limits = usual_limits(model.numeric_class) if expected is None else expected.limits
     return [
         Check("files", passed=True, detail=f"digest {model.digest}{where}"),
         _check_catalog(model, expected),
         _check_config(model, session, expected),
         _check_fingerprint(model, session, golden),
         *(
-            check_logits(model, computing, golden)
+            check_logits(model, computing, golden, limits)
             if model.kind == "grader"
-            else check_vectors(
-                model, computing, golden, usual_limits(model.numeric_class) if expected is None else expected.limits
-            )
+            else check_vectors(model, computing, golden, limits)
         ),
     ]
 
@@ -186,18 +184,18 @@ def check_vectors(model: BuiltModel, session: Computes, golden: Golden, limits: 
     ]
 
 
-def check_logits(model: BuiltModel, session: Computes, golden: Golden) -> list[Check]:
+def check_logits(model: BuiltModel, session: Computes, golden: Golden, limits: Limits) -> list[Check]:
     """Compare mixed batches with golden logits, and single pieces with batches."""
     logits = np.concatenate([batch[0] for batch in _batches(session, [model.sentence_output], golden)])
     error = float(np.max(np.abs(logits - golden.sentences)))
     return [
         Check(
             "logits",
-            passed=error <= _MAX_LOGIT_ERROR,
+            passed=error <= limits.max_logit_error,
             detail=f"largest error {error:.1e} to the reference {_over(golden, 'pieces')} "
-            f"(at most {_MAX_LOGIT_ERROR:.0e})",
+            f"(at most {limits.max_logit_error:.0e})",
         ),
-        _check_invariance(model, session, golden, logits, _MAX_LOGIT_ERROR),
+        _check_invariance(model, session, golden, logits, limits.max_logit_error),
     ]
 
 

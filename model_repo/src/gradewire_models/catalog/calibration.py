@@ -113,12 +113,14 @@ def of_users(calibrations: Iterable[StoredCalibration]) -> tuple[StoredCalibrati
 
 
 def fitting(calibrations: Iterable[StoredCalibration], digest: str) -> tuple[StoredCalibration, ...]:
-    """Drop users' calibrations that were fitted on a model with a digest other than `digest`.
+    """Drop calibrations that were fitted on a model with a digest other than `digest`.
 
-    Keep the catalog's calibrations. A variant inherits these calibrations from its base, because the scores
-    of both models must be close.
+    Keep the catalog's thresholds. A variant inherits these from its base, because the scores of both models must be
+    close. Earlier releases also stored the base's fits with a variant, and these cannot be used.
     """
-    return tuple(each for each in calibrations if each.origin == "catalog" or each.model_digest == digest)
+    return tuple(
+        each for each in calibrations if each.model_digest == digest or (each.origin == "catalog" and not each.fit)
+    )
 
 
 def dumped(value: Any) -> str:

@@ -155,20 +155,57 @@ class Limits:
             above 1.
         max_batch_effect: Maximum change in a component of a text's sentence vector if the text is in a batch instead of
             alone.
+        max_logit_error: Maximum error of a grader's logit, and its maximum change in a batch.
     """
 
     min_cosine: float = 0.99999
     max_token_error: float = 1e-3
     max_batch_effect: float = 1e-5
+    max_logit_error: float = 1e-4
 
 
-FP16_LIMITS: Final = Limits(min_cosine=0.9999, max_token_error=0.05, max_batch_effect=5e-4)
+FP16_LIMITS: Final = Limits(min_cosine=0.9999, max_token_error=0.05, max_batch_effect=5e-4, max_logit_error=0.05)
 """Limits for an fp16 model outside the catalog."""
 
 
 def usual_limits(numeric_class: str) -> Limits:
     """Return the limits for a model outside the catalog with this numeric class."""
     return FP16_LIMITS if numeric_class.startswith("fp16-") else Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedFits:
+    """A measured comparison of a variant with its base, which allows `derived` to use the base's fits.
+
+    `benchmarks.agreement.variant_fits` prints these values. They are for `correctness` with the default grader.
+
+    Attributes:
+        rows: Number of labelled rows that both models scored.
+        rows_sha256: SHA-256 of the rows' ids, questions, references, answers and labels.
+        auc: The variant's AUC on these rows, from 0 to 1.
+        auc_change: The variant's AUC minus the base's.
+        max_change: Largest change of a score, from 0 to 1.
+        computed: Arithmetic and device of the variant's scores.
+        graders: The graders' variants that score with this variant, by the name of the base's grader.
+    """
+
+    rows: Count
+    rows_sha256: Sha256
+    compared_on: str
+    auc: Annotated[float, Field(ge=0, le=1)]
+    auc_change: Annotated[float, Field(ge=-1, le=1)]
+    max_change: Annotated[float, Field(ge=0, le=1)]
+    computed: str
+    date: str
+    graders: Mapping[str, Name] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> str:
+        """The comparison in one line, for display."""
+        return (
+            f"correctness works with the base's fits: on {self.rows} rows its AUC changes by {self.auc_change:+.6f}, "
+            f"and no score by more than {self.max_change:.2g} ({self.computed})"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +240,7 @@ class CatalogModel:
         digest: Digest that a build must produce (`gradewire_models.repository.digest`); "" in an unfinished entry.
         adapter: Adapter that is merged into the weights; for a grader, the head is in the same directory.
         temperature: Divisor of a grader's logit.
+        compared_fits: A variant's comparison with its base; None if the variant has no fits.
     """
 
     name: Name
@@ -235,6 +273,7 @@ class CatalogModel:
     adapter: AdapterSource | None = None
     kind: Kind = "encoder"
     temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    compared_fits: ComparedFits | None = None
 
     @property
     def build_hint(self) -> str:

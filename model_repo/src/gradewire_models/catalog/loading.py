@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from gradewire_models.catalog.calibration import StoredCalibration, merge, read_calibration
+from gradewire_models.catalog.derived import with_compared_fits
 from gradewire_models.catalog.entries import (
     AdapterSource,
     CatalogModel,
+    ComparedFits,
     Kind,
     Limits,
     Recipe,
@@ -47,6 +49,7 @@ class Variant:
     digest: Sha256OrNone
     recipe: Recipe
     limits: Limits = field(default_factory=Limits)
+    compared_fits: ComparedFits | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,9 @@ def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
 
 
 def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
-    """Read a ``[[variant]]``; fields that are not set get the base's values.
+    """Read a ``[[variant]]`` of a ``[[model]]`` or ``[[adapted]]``; fields that are not set get the base's values.
+
+    The base's thresholds also hold for a variant, but its fits do not (`with_compared_fits`).
 
     Raises:
         ValueError: A field is invalid (see `read_model`), or the variant and its base have the same numeric class.
@@ -88,7 +93,8 @@ def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
     base = _base(said.base, bases)
     if said.numeric_class == base.numeric_class:
         raise ValueError("numeric_class must differ from the base's, or caches mix both models' vectors")
-    return _checked(replace(base, default=False, **vars(said)))
+    thresholds = tuple(each for each in base.calibrations if not each.fit)
+    return _checked(replace(base, default=False, calibrations=thresholds, **vars(said)))
 
 
 def read_adapted(entry: Mapping[str, Any], bases: Models, directory: Path) -> CatalogModel:
@@ -105,7 +111,7 @@ def read_adapted(entry: Mapping[str, Any], bases: Models, directory: Path) -> Ca
 
 def _base(name: str, bases: Models) -> CatalogModel:
     if name not in bases:
-        raise ValueError(f"base must be a [[model]] in this catalog, not {name!r}")
+        raise ValueError(f"base must be a [[model]] in this catalog (of a variant, also an [[adapted]]), not {name!r}")
     return bases[name]
 
 
@@ -180,9 +186,15 @@ def load_catalog(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogModel]:
 
     own = read("model", lambda entry: read_model({**entry, "catalog_version": version}, directory))
     bases = by_name(own, path, "model")
-    variants = read("variant", lambda entry: read_variant(entry, bases))
     adapted = read("adapted", lambda entry: read_adapted(entry, bases, directory))
-    return by_name([*own, *variants, *adapted], path, "model")
+    whole = {**bases, **{model.name: model for model in adapted}}
+    variants = read("variant", lambda entry: read_variant(entry, whole))
+    known = by_name([*own, *variants, *adapted], path, "model")
+    try:
+        fitted = [with_compared_fits(model, known) for model in known.values()]
+    except ValueError as error:
+        raise CatalogError(f"{path}: {error}") from error
+    return by_name(fitted, path, "model")
 
 
 def default_model() -> CatalogModel:
@@ -213,5 +225,5 @@ def base_models() -> list[CatalogModel]:
 
 
 def grader_models() -> list[CatalogModel]:
-    """Return the graders in the catalog's order; the first is the default."""
-    return [model for model in load_catalog().values() if model.kind == "grader"]
+    """Return the graders that are not variants, in the catalog's order; the first is the default."""
+    return [model for model in load_catalog().values() if not model.base and model.kind == "grader"]

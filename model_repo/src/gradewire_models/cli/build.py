@@ -8,7 +8,7 @@ import click
 import cloup
 
 from gradewire_models.catalog.entries import CatalogModel
-from gradewire_models.catalog.loading import base_models, default_model, find_model, grader_models, load_catalog
+from gradewire_models.catalog.loading import base_models, default_model, find_model, load_catalog
 from gradewire_models.cli.help import ExampleCommand, rare_option
 from gradewire_models.cli.judges import FORM_OPTION, JUDGE_REPOSITORY_OPTION, build_judges, split_judges
 from gradewire_models.cli.options import (
@@ -160,12 +160,11 @@ def _in_catalog(names: Sequence[str]) -> list[CatalogModel]:
 
 
 def _graders_of(models: Sequence[CatalogModel]) -> list[CatalogModel]:
-    """Return the usual grader of each model's fits. A variant's fits are its base's, which it cannot use."""
+    """Return the usual grader of each model's fits: the first in the catalog's order."""
     found = []
     for model in models:
-        fits = (dict(fit.parameters) for fit in model.calibrations if fit.model_digest == model.digest)
-        named = {fit["grader"] for fit in fits if "grader" in fit}
-        found += [grader for grader in grader_models() if grader.name in named][:1]
+        named = {value for fit in model.calibrations for name, value in fit.parameters if name == "grader"}
+        found += [grader for grader in load_catalog().values() if grader.name in named][:1]
     return found
 
 
@@ -183,12 +182,16 @@ def _check_adapter(adapter: Path | None, own_name: str, target: Target, *, alone
 def _variant(model: CatalogModel, target: Target) -> CatalogModel:
     if target.target == "cpu":
         return model
-    if model.kind == "grader":
-        raise click.UsageError(f"{model.name} is a grader, and graders run on CPUs only. Leave out --target")
     if model.base:
         raise click.UsageError(f"{model.name} is already a variant. Use {model.base}, or leave out --target")
     accelerator = target.accelerator or "cuda"
-    return find_model(f"{model.name}-{target.precision or _USUAL_PRECISION[accelerator]}-{accelerator}")
+    usual = "fp16" if model.kind == "grader" else _USUAL_PRECISION[accelerator]
+    wanted = f"{model.name}-{target.precision or usual}-{accelerator}"
+    having = [each.name for each in load_catalog().values() if each.base == model.name]
+    if wanted not in having:
+        listed = ", ".join(having) or "none"
+        raise click.UsageError(f"the catalog has no {wanted}. Variants of {model.name}: {listed}")
+    return find_model(wanted)
 
 
 def _tell_standing(model: "BuiltModel", *, renewed: bool) -> None:

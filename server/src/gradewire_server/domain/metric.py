@@ -49,8 +49,9 @@ def graders_of(fits: Sequence[Calibration]) -> tuple[str, ...]:
 
 
 def preferred_grader(names: Sequence[str], default: str) -> str:
-    """Return the `default` if it is in `names`, otherwise the first name, or "" without names."""
-    return default if default in names else next(iter(names), "")
+    """Return the `default` or its variant (NAME-CLASS) if it is in `names`, otherwise the first name, or ""."""
+    usual = (name for name in names if name == default or (default and name.startswith(f"{default}-")))
+    return next(usual, next(iter(names), ""))
 
 
 def _text(value: Any) -> str:

@@ -143,7 +143,9 @@ class ModelLibrary(ModelIndex):
             self._source.describe(name)
         except ModelBrokenError as error:
             return Failure(Status.MODEL_UNAVAILABLE, _unusable_message(name, error))
-        except ModelError:
+        except ModelError as error:
+            if name in load_catalog():  # a variant that is not built
+                return Failure(Status.MODEL_UNAVAILABLE, _unusable_message(name, error))
             _log.debug("unknown model %s", quoted(name))
         message = f"unknown model {quoted(name)}. Known models: {', '.join(known)}"
         return Failure(Status.MODEL_UNAVAILABLE, message)

@@ -216,8 +216,10 @@ def _stored(metadata: ModelMetadata) -> Calibration | None:
 def _message_without_fit(metadata: ModelMetadata) -> str:
     grader = shortened(metadata.grader.partition("@")[0])
     if grader:
+        known = " and ".join(graders_of(metadata.calibrations))
+        others = f", but with {known}: omit grader, or name {known}. Otherwise, fit" if known else ". Fit"
         return (
-            f"this encoder has no fit for correctness with grader {grader}. Fit one with `gradewire calibrate FILE "
+            f"this encoder has no fit for correctness with grader {grader}{others} one with `gradewire calibrate FILE "
             f"--metric 'correctness?grader={grader}'`, or omit grader"
         )
     old = next((version for metric, version in metadata.outdated if metric == "correctness"), None)
