@@ -19,8 +19,8 @@ def test_token_vectors_requested_after_tokenization_come_from_the_same_run(minil
     tokenizer = open_tokenizer(model)
     reader = run_reader(model, tokenizer, ModelTelemetry(EncoderTelemetry(CollectorRegistry()), model.name))
     early, late, table = VectorCall(1, deadline_s=None), VectorCall(1, deadline_s=None), PendingTexts()
-    texts = [PendingText(b"1", "two cats", Tier.PREDICTION), PendingText(b"2", "a dog", Tier.PREDICTION)]
-    table.start(texts[0], early, 0, SENTENCE)
+    started = table.subscribe(early, SENTENCE, [(b"1", 0)], ["two cats"], [Tier.PREDICTION])
+    texts = [*started, PendingText(b"2", "a dog", Tier.PREDICTION)]
     for text, tokens in zip(texts, tokenizer.encode([text.text for text in texts]), strict=True):
         assert tokens.offsets is None
         text.tokens, text.length = tokens, len(tokens.ids)

@@ -53,6 +53,15 @@ class AgainstModel(RuleBasedStateMachine):
         (self.protected if protected else self.probation).append((key, value))
         self.settle()
 
+    @rule(key=_KEYS, value=st.binary(max_size=900), pinned=st.booleans())
+    def put_new(self, *, key: bytes, value: bytes, pinned: bool) -> None:
+        known = self.find(key)
+        assert self.lru.put_new(key, value, pinned=pinned) == (value if known is None else known)
+        self.forget(key)
+        protected = pinned or known is not None
+        (self.protected if protected else self.probation).append((key, value if known is None else known))
+        self.settle()
+
     @rule(key=_KEYS)
     def get(self, key: bytes) -> None:
         expected = self.find(key)

@@ -121,6 +121,12 @@ def test_broken_rows_are_told_from_good_ones(bad: float) -> None:
     assert good.tolist() == [True, False, True]
 
 
+@given(hnp.arrays(np.float32, (3, _DIMS), elements=st.one_of(st.floats(width=32), st.sampled_from([0.0, -0.0, 6e-8]))))
+def test_good_rows_are_finite_and_not_zero_in_float16(rows: NDArray[np.float32]) -> None:
+    rounded, good = codec.round_vectors(rows)
+    assert good.tolist() == (np.isfinite(rounded).all(axis=1) & (rounded != 0).any(axis=1)).tolist()
+
+
 def test_a_sentence_is_never_read_as_tokens_nor_tokens_as_a_sentence() -> None:
     sentence = blobs_of(np.ones((1, _DIMS), np.float32))[0]
     for written, read in ((EntryKind.SENTENCE, EntryKind.TOKENS), (EntryKind.TOKENS, EntryKind.SENTENCE)):

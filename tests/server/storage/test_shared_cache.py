@@ -25,6 +25,19 @@ def test_what_one_process_keeps_another_finds_and_then_has_itself() -> None:
     assert two.get(OTHER) is None
 
 
+def test_a_new_value_reaches_the_table_without_a_look_into_it() -> None:
+    one, two, table = caches()
+    assert one.put_new(KEY, b"vector\1", pinned=False) == b"vector\1"
+    assert two.put_new(KEY, b"same vector, computed at the same time\1", pinned=True).startswith(b"same")
+    assert table.found == 0
+    assert one.get(KEY) == b"vector\1", "the first one's own memory keeps its vector"
+    assert two.put_new(KEY, b"another\1", pinned=False).startswith(b"same")
+    third = SharedLru(MIN_BYTES, table)
+    found = third.get(KEY)
+    assert found is not None
+    assert found.startswith(b"same")
+
+
 def test_what_is_not_to_be_shared_stays_in_its_process() -> None:
     one, two, _ = caches()
     one.put(KEY, b"depends on settings\1", pinned=True, shared=False)

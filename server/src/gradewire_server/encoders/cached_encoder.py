@@ -82,20 +82,20 @@ class BlobCache:
         """Put the blobs of a run's texts into memory, and offer them to the second level; see `keep`."""
         kept: list[Blobs | Failure] = []
         writes = []
-        get, put, space, dims = self._lru.get, self._lru.put, spaces.sentence, spaces.dims
+        put_new, space, dims = self._lru.put_new, spaces.sentence, spaces.dims
         for text, (found, _, _) in zip(texts, results, strict=True):
             if isinstance(found, Failure):
                 kept.append(found)
                 continue
-            name, tier = text.name, text.tier
             blob = found.get(SENTENCE)
-            if blob is None or len(found) > 1 or get(name) is not None:
+            if blob is None or len(found) > 1:
                 kept.append(self.keep(spaces, text, found))
                 continue
-            put(name, blob, pinned=tier is Tier.REFERENCE)
-            kept.append(found)
-            if tier is not Tier.WINDOW and blob[-1] < tier:
-                writes.append((name, Write(space.stored(name), blob, tier, dims, space.kind)))
+            name, tier = text.name, text.tier
+            current = put_new(name, blob, pinned=tier is Tier.REFERENCE)
+            kept.append(found if current is blob else {SENTENCE: current})
+            if tier is not Tier.WINDOW and current[-1] < tier:
+                writes.append((name, Write(space.stored(name), current, tier, dims, space.kind)))
         self._writer.add_all(writes)
         return kept
 
@@ -264,13 +264,7 @@ class CachedEncoder:
         texts: Sequence[str],
         tiers: Sequence[Tier],
     ) -> None:
-        started = []
-        for name, position in missing:
-            tier = tiers[position]
-            if not self._pending.join(name, call, position, kind, tier):
-                pending = PendingText(name, texts[position], tier)
-                self._pending.start(pending, call, position, kind)
-                started.append(pending)
+        started = self._pending.subscribe(call, kind, missing, texts, tiers)
         if started:
             self._spawn(self._launch(started))
 
@@ -331,8 +325,10 @@ class CachedEncoder:
 
     async def _compute(self, texts: Sequence[PendingText]) -> None:
         second = self._blobs.second
-        storable = [] if second is None else [text for text in texts if text.storable]
-        direct = [text for text in texts if not text.storable] if storable else texts
+        direct: list[PendingText] = []
+        storable: list[PendingText] = []
+        for text in texts:
+            (storable if second is not None and text.storable else direct).append(text)
         if second is not None and storable:
             looked_up = self._work_out(self._encode_stored(second, storable), storable)
             if direct:
@@ -417,9 +413,7 @@ class CachedEncoder:
             for call, queued_s in queued.items():
                 call.ran(began_s, queued_s=queued_s)
         kept = self._blobs.keep_all(self.spaces, texts, results)
-        complete = self._pending.complete
-        triples = zip(texts, kept, results, strict=True)
-        return [text for text, blobs, each in triples if not complete(text, blobs, each.source)]
+        return self._pending.complete_all(texts, kept, [each.source for each in results])
 
 
 def _slices(texts: Sequence[str]) -> Iterator[tuple[int, int]]:

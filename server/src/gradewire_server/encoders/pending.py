@@ -6,7 +6,7 @@ Calls only subscribe to pending texts, so a cancelled call never cancels other c
 import asyncio
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from gradewire_server.domain.items import Failure, Status, Timing
@@ -52,9 +52,9 @@ class VectorCall:
             self.timing.queue_s = max(0.0, began_s - queued_s)
         self.timing.inference_s = time.monotonic() - self._began_s
 
-    def expect(self) -> None:
-        """Expect one more result."""
-        self._pending += 1
+    def expect(self, count: int) -> None:
+        """Expect `count` more results."""
+        self._pending += count
 
     def settle(self, position: int, result: bytes | Failure, source: AnswerSource) -> None:
         """Set one result, unless this result has timed out. The last result ends `wait`."""
@@ -118,6 +118,12 @@ class PendingText:
         self.queued_s = 0.0
         self.subscribers: list[tuple[VectorCall, int, VectorKind]] = []
 
+    def subscribe(self, call: VectorCall, position: int, kind: VectorKind) -> None:
+        """Add a caller, which must expect one more result."""
+        self.subscribers.append((call, position, kind))
+        if kind != SENTENCE:
+            self.token_kinds |= {kind}
+
     @property
     def storable(self) -> bool:
         """True if the second level stores all wanted vectors; token vectors are stored only for references."""
@@ -164,13 +170,30 @@ class PendingTexts:
         if pending is None:
             return False
         pending.tier = max(pending.tier, tier)
-        _subscribe(pending, call, position, kind)
+        pending.subscribe(call, position, kind)
+        call.expect(1)
         return True
 
-    def start(self, pending: PendingText, call: VectorCall, position: int, kind: VectorKind) -> None:
-        """Add a new text with its first subscriber."""
-        self._texts[pending.name] = pending
-        _subscribe(pending, call, position, kind)
+    def subscribe(
+        self,
+        call: VectorCall,
+        kind: VectorKind,
+        missing: Iterable[tuple[bytes, int]],
+        texts: Sequence[str],
+        tiers: Sequence[Tier],
+    ) -> list[PendingText]:
+        """Subscribe a call to texts, by name and position; return the texts that were not pending before."""
+        known = self._texts
+        started = []
+        for name, position in missing:
+            if name not in known:
+                pending = known[name] = PendingText(name, texts[position], tiers[position])
+                pending.subscribe(call, position, kind)
+                started.append(pending)
+            else:
+                self.join(name, call, position, kind, tiers[position])
+        call.expect(len(started))
+        return started
 
     def complete(self, pending: PendingText, result: Blobs | Failure, source: AnswerSource) -> bool:
         """Deliver a text's result. The first subscriber gets `source`, and all other subscribers get JOINED.
@@ -195,15 +218,26 @@ class PendingTexts:
         pending.taken = None
         return False
 
+    def complete_all(
+        self, texts: Sequence[PendingText], results: Sequence[Blobs | Failure], sources: Iterable[AnswerSource]
+    ) -> list[PendingText]:
+        """Deliver the results of a run, like `complete`, and return the texts that need another run."""
+        again = []
+        for pending, result, source in zip(texts, results, sources, strict=True):
+            if len(pending.subscribers) == 1 and not isinstance(result, Failure):  # nearly always
+                call, position, kind = pending.subscribers[0]
+                blob = result.get(kind)
+                if blob is not None:
+                    pending.subscribers = []
+                    self._texts.pop(pending.name, None)
+                    call.settle(position, blob, source)
+                    continue
+            if not self.complete(pending, result, source):
+                again.append(pending)
+        return again
+
     def drop(self, pending: PendingText) -> bool:
         """Remove a text that no caller waits for. Return True if a deadline passed, False if all callers cancelled."""
         timed_out = any(call.open or call.deadline_s < math.inf for call in calls_of((pending,)))
         self.complete(pending, _TIMED_OUT if timed_out else _ABANDONED, AnswerSource.COMPUTED)
         return timed_out
-
-
-def _subscribe(pending: PendingText, call: VectorCall, position: int, kind: VectorKind) -> None:
-    pending.subscribers.append((call, position, kind))
-    if kind != SENTENCE:
-        pending.token_kinds |= {kind}
-    call.expect()

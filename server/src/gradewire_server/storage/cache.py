@@ -124,6 +124,28 @@ class SegmentedLru:
         if self.used_bytes > self._max_bytes:
             self._evict()
 
+    def put_new(self, key: bytes, value: bytes, *, pinned: bool) -> bytes:
+        """Store a value that was just computed, unless this process has a value; return the value that it has now.
+
+        Other processes' memory is written, but not read: a value that another process computed at the same time stays
+        that process's own.
+        """
+        known = self._protected.get(key)
+        if known is None:
+            known = self._probation.get(key)
+        if known is not None:
+            return self.get(key) or known  # counts as a use
+        size = len(key) + len(value) + _FIXED_BYTES
+        if size <= self._max_bytes:
+            self.used_bytes += size
+            if pinned:
+                self._protect(key, value, size)
+            else:
+                self._probation[key] = value
+            if self.used_bytes > self._max_bytes:
+                self._evict()
+        return value
+
     def discard(self, key: bytes) -> None:
         """Remove `key`."""
         value = self._probation.pop(key, None)

@@ -26,6 +26,9 @@ Blobs: TypeAlias = Mapping[VectorKind, bytes]
 
 FORMAT_VERSION = 1
 HASH_BYTES = 16
+_WITHOUT_SIGN: Final = np.uint16(0x7FFF)
+_NOT_FINITE: Final = np.uint16(0x7C00)
+"""The bits of infinity in float16."""
 LOGIT_DIMS = 2
 """The number of float16 values that take the space of a logit (float32)."""
 
@@ -145,9 +148,9 @@ def round_vectors(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float16], ND
     """
     with np.errstate(over="ignore", invalid="ignore"):  # the second result excludes overflows, which are not finite
         rounded = vectors.astype(np.float16)
-        exact = rounded.astype(np.float32)
-        squares = np.einsum("ij,ij->i", exact, exact)
-    return rounded, np.isfinite(squares) & (squares > 0)
+    # Without their signs, float16 values have the order of their bits, and those that are not finite come last.
+    largest = (rounded.view(np.uint16) & _WITHOUT_SIGN).max(axis=1, initial=0)
+    return rounded, (largest > 0) & (largest < _NOT_FINITE)
 
 
 def encode_blobs(vectors: NDArray[np.float16], truncated: NDArray[np.bool_]) -> list[bytes]:

@@ -38,6 +38,13 @@ class SharedLru(SegmentedLru):
         if shared:
             self._table.put(key, value, pinned=pinned)
 
+    @override
+    def put_new(self, key: bytes, value: bytes, *, pinned: bool) -> bytes:
+        current = super().put_new(key, value, pinned=pinned)
+        if current is value:
+            self._table.put(key, value, pinned=pinned)
+        return current
+
 
 def expose_table(table: SharedTable, telemetry: StorageTelemetry) -> None:
     """Expose this process's use of the shared table, which is read at each scrape."""
