@@ -1,17 +1,23 @@
 """What takes less time and finds the same: held against the patterns, and against what is meant, on drawn texts."""
 
 import re
+import unicodedata
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rapidfuzz import fuzz
 from rapidfuzz.distance import Indel, JaroWinkler
 from tests.support.examples import example_count
 
-from gradewire_server.metrics.correctness import hedges, refusals
+from gradewire_server.metrics.correctness import hedges, mentions, refusals
 from gradewire_server.metrics.correctness import words as spelling
 from gradewire_server.metrics.text.normalise import known_words
+from gradewire_server.metrics.text.words import split_words
+from gradewire_server.metrics.values import special
+from gradewire_server.metrics.values.tokens import plain
 
 LOOKS = {
     "refusal": (refusals._COUNTED_PHRASES, refusals._IN_EACH_REFUSAL),
@@ -59,4 +65,84 @@ def test_the_closest_word_is_that_of_all_that_may_be_near(
         return similarity(word, other) if alike or not (word in known and other in known) else 0.0
 
     expected = [max((near(word, other) for other in answer), default=0.0) for word in words]
-    assert spelling._closeness(words, answer, similarity) == pytest.approx(expected, abs=1e-12)
+    assert spelling._closeness(words, spelling._Spelt(tuple(answer)), similarity) == pytest.approx(expected, abs=1e-12)
+
+
+PIECES = st.sampled_from(
+    [
+        *"aAbz.'`,1 -\u2018\u2019\u0301\u00e9\u00df\u00bd\u00b2\u03a3\u0130\u0663",
+        "U.S.A.",
+        "'s",
+        "1,000",
+        "3rd",
+        "two",
+        "ten",
+        "cats",
+    ]
+)
+TEXTS = st.lists(PIECES, max_size=12).map("".join)
+
+
+@given(TEXTS)
+@settings(max_examples=example_count(400))
+def test_folding_leaves_out_only_steps_that_change_nothing(text: str) -> None:
+    folded = unicodedata.normalize("NFKD", text)[: 4 * len(text)]
+    folded = re.sub(
+        r"(?![0-9])\d", lambda digit: str(unicodedata.decimal(digit[0])), re.sub("[\u0300-\u036f]", "", folded)
+    )
+    folded = folded.replace("1\u20442", " half ").casefold().translate(spelling._LETTERS)
+    folded = spelling._INITIALS.sub(lambda initials: f"{initials[0].replace('.', '')} ", folded)
+    folded = spelling._THOUSANDS.sub("", re.sub("['\u2018\u2019`](?:s\\b)?", "", folded))
+    assert spelling.folded(text) == folded
+    words = split_words(spelling._ORDINAL_DIGITS.sub(r"\1", folded)) or text.split()
+    assert spelling.folded_words(text) == tuple(map(spelling.number_or_lemma, words))
+
+
+@given(st.text("ab ", min_size=1, max_size=6), st.text("ab ", max_size=20))
+@settings(max_examples=example_count(200))
+def test_a_part_is_as_similar_as_the_comparison_says(text: str, whole: str) -> None:
+    compare = fuzz.ratio if len(whole) < len(text) else fuzz.partial_ratio
+    if text.strip():
+        assert spelling._within(text, whole) == compare(text, whole) / 100
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=3), st.lists(st.sampled_from("abc"), max_size=12))
+def test_places_are_those_of_the_words_in_a_row(wanted: list[str], words: list[str]) -> None:
+    places = [place for place in range(len(words)) if words[place : place + len(wanted)] == wanted]
+    found, place = [], -1
+    while (place := mentions._place(words, wanted, place + 1)) >= 0:
+        found.append(place)
+    assert found == places
+
+
+SPECIAL = st.sampled_from(
+    ["yes", "wahr", "MW", "megawatts", "IV", "XIX", "0", "007", "3:2", "two", "to", "John 3:16", "H2O", "NaCl", "x",
+     "CO", "water", "cats", "p = 4", "q = 2", ", ", " ", "v1.2", "zero", "no", "salt", "kg"]
+)  # fmt: skip
+
+
+@given(st.lists(SPECIAL, min_size=1, max_size=4).map("".join), st.lists(SPECIAL, max_size=4).map(" ".join))
+@settings(max_examples=example_count(400))
+def test_a_reference_that_cannot_be_special_is_none_of_the_special_values(reference: str, answer: str) -> None:
+    question = "What ratio, score, verse, version, Roman numeral, code, unit, formula or symbol is it?"
+    bare = plain(reference).strip(special._AROUND)
+    if bare and not special._may_be_special(bare):
+        kinds = (special._truth, special._verse, special._version, special._roman, special._ratio, special._named)
+        for compare in (*kinds, special._coded, special._zero, special._unit, special._compound, special._symbol):
+            assert compare(question, bare, answer) is None
+
+
+def test_threads_read_a_shared_text_alike() -> None:
+    texts = [f"The {word} of the U.S.A., or {number} more" for number in range(40) for word in ("cats", "Dogs")]
+    expected = [spelling.FeatureText.of(text) for text in texts]
+
+    def read(start: int) -> list[tuple[object, ...]]:
+        found = [spelling.FeatureText.shared(text) for text in (*texts[start:], *texts[:start])]
+        found = found[len(texts) - start :] + found[: len(texts) - start]
+        return [(each, each.distinct, each.core.words, each.weights, each.written_initials) for each in found]
+
+    with ThreadPoolExecutor(8) as pool:
+        for read_here in pool.map(read, range(0, 80, 5)):
+            assert read_here == [
+                (each, each.distinct, each.core.words, each.weights, each.written_initials) for each in expected
+            ]

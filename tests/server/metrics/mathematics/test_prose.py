@@ -47,7 +47,10 @@ def _phrases() -> list[str]:
 _PIECES = st.sampled_from((*_phrases(), *_NAMES, *FUNCTIONS, *VOCABULARY["numerals"]["small"].split()))
 _TEXTS = st.lists(
     st.tuples(
-        _PIECES, st.sampled_from((" ", " ", " ", "", ", ", "-", " and ", " or ", " of ", " is ", " & ", "'", ". "))
+        _PIECES,
+        st.sampled_from(
+            (" ", " ", " ", "", ", ", "-", " and ", " or ", " of ", " is ", " & ", "'", ". ", " (", ")", ": ", "/", "!")
+        ),
     ),
     min_size=1,
     max_size=6,
@@ -73,8 +76,18 @@ def test_names_are_prose(text: str) -> None:
     "text",
     [
         *("x", "ab", "5", "x = 3", "no solution", "all real numbers", "infinitely many", "Hundreds of infinitely many"),
-        *("multiples of three", "taproot of x", "capi", "theof x", "kfor all x", "Paris is equal to x", "face hex"),
-        *("Raphael e, Leonardo i", "grows without bound", "", "Beyonc\u00e9", "(cats)", "x is at least y"),
+        *(
+            "multiples of three",
+            "multiples ofthree",
+            "taproot of x",
+            "capi",
+            "theof x",
+            "kfor all x",
+            "Paris is equal to x",
+            "face hex",
+        ),
+        *("sinX", "(x) meters", "array(x)", "any thex tal que b", "nentier n"),
+        *("Raphael e, Leonardo i", "grows without bound", "", "Beyonc\u00e9", "[cats]", "x is at least y"),
     ],
 )
 def test_what_may_be_an_object_is_no_prose(text: str) -> None:

@@ -33,10 +33,8 @@ from gradewire_server.metrics.correctness.words import (
     STOP_WORDS,
     VOCABULARY,
     FeatureText,
-    core_of,
     found_forms,
     missing_features,
-    parts_of,
     recall,
     share,
     spelling_features,
@@ -170,8 +168,8 @@ def _is_a_reference(item: Item) -> bool:
 
 def input_kind(inputs: CorrectnessInputs) -> NDArray[np.float64]:
     """Return the numbers of INPUT_KIND, float64[len(INPUT_KIND)], all finite and at most 10."""
-    question, answer = FeatureText.of(inputs.item.question), FeatureText.of(inputs.item.prediction)
-    reference = FeatureText.of(inputs.item.references[inputs.best], MAX_REFERENCE_CHARACTERS)
+    question, answer = FeatureText.shared(inputs.item.question), FeatureText.of(inputs.item.prediction)
+    reference = FeatureText.shared(inputs.item.references[inputs.best], MAX_REFERENCE_CHARACTERS)
     found = {
         "no_question": float(not question.words),
         **_question_word(question),
@@ -254,7 +252,7 @@ _NAMES: Final = tuple(feature.name for feature in FEATURES)
 
 def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
     """Return all features in the order of `FEATURES`, as float64[features]. NaN means that a feature does not apply."""
-    question, answer = FeatureText.of(inputs.item.question), FeatureText.of(inputs.item.prediction)
+    question, answer = FeatureText.shared(inputs.item.question), FeatureText.of(inputs.item.prediction)
     references = _read_references(inputs)
     values = Values.of(question, references, answer)
     if values.matched:
@@ -275,7 +273,7 @@ def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
 
 def stating_sentences(inputs: CorrectnessInputs) -> str:
     """Return the sentences of a long answer that mention a reference, with their neighbours; see `Focus`."""
-    question, answer = FeatureText.of(inputs.item.question), FeatureText.of(inputs.item.prediction)
+    question, answer = FeatureText.shared(inputs.item.question), FeatureText.of(inputs.item.prediction)
     return Focus.of(question, _read_references(inputs), answer).surroundings.raw
 
 
@@ -291,17 +289,17 @@ def _read_references(inputs: CorrectnessInputs) -> list[FeatureText]:
     for index in (inputs.best, *(index for index in range(len(inputs.item.references)) if index != inputs.best)):
         if left <= 0:
             break
-        read.append(FeatureText.of(inputs.item.references[index], min(left, MAX_REFERENCE_CHARACTERS)))
+        read.append(FeatureText.shared(inputs.item.references[index], min(left, MAX_REFERENCE_CHARACTERS)))
         left -= len(read[-1].raw)
     return read
 
 
 def _word_features(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
     asked, said, best = question.distinct, found_forms(references, answer), references[0]
-    cores = [core_of(reference) for reference in references]
+    cores = [reference.core for reference in references]
     recalls = [recall(reference, said, asked) for reference in references]
     closest = sorted(range(len(references)), key=lambda index: (-recalls[index], index))[:_MAX_COMPARED_REFERENCES]
-    parts = parts_of(best)
+    parts = best.parts
     new = [word for word in dict.fromkeys(best.content) if word not in asked]
     focus = Focus.of(question, references, answer)
     asks = asking(question)

@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from math import log1p, nan
 from typing import Final, NamedTuple
@@ -22,14 +22,17 @@ from gradewire_server.metrics.correctness.words import (
     folded,
     folded_words,
     number_or_lemma,
-    parts_of,
     plain,
 )
+from gradewire_server.metrics.text.lazy import lazy
 from gradewire_server.metrics.values.tokens import VOCABULARY as VALUE_WORDS
 
 _MOST_REFERENCES: Final = 8
 _MOST_MENTIONS: Final = 8
-_MAX_CACHED_REFERENCES: Final = 64
+_MAX_CACHED_REFERENCES: Final = 2_048
+_MAX_CACHED_CHARACTERS: Final = 512
+_MAX_CACHED_WORDS: Final = 8_192
+_MAX_CACHED_LETTERS: Final = 32
 _NEAR: Final = 80
 _LONGEST_END: Final = 1_200
 _MOST_NEW: Final = 12.0
@@ -145,21 +148,29 @@ class _Reading:
 
     text: str
 
-    @cached_property
+    @lazy
     def tokens(self) -> list[_Token]:
         return [_Token(_normal(match[0]), *match.span()) for match in _TOKEN.finditer(self.text)]
 
-    @cached_property
+    @lazy
     def words(self) -> frozenset[str]:
         """The set of words."""
-        return frozenset(token.word for token in self.tokens)
+        return frozenset(map(_normal, frozenset(_TOKEN.findall(self.text))))
 
-    @cached_property
+    @lazy
     def content(self) -> list[_Token]:
         """The words that are not stop words."""
         return [token for token in self.tokens if token.word not in STOP_WORDS]
 
-    @cached_property
+    @lazy
+    def written(self) -> list[str]:
+        return [token.word for token in self.tokens]
+
+    @lazy
+    def written_content(self) -> list[str]:
+        return [token.word for token in self.content]
+
+    @lazy
     def ends(self) -> list[int]:
         return [0, *(match.end() for match in _SENTENCE_END.finditer(self.text)), len(self.text) + 1]
 
@@ -169,8 +180,15 @@ class _Reading:
 
 
 def _normal(word: str) -> str:
+    return _normal_of_short(word) if len(word) <= _MAX_CACHED_LETTERS else _without_inflection(word)
+
+
+def _without_inflection(word: str) -> str:
     word = word.removesuffix("'s").replace("'", "").replace(",", "")
     return number_or_lemma(word if word.isascii() else folded(word).strip() or word)
+
+
+_normal_of_short = lru_cache(maxsize=_MAX_CACHED_WORDS)(_without_inflection)
 
 
 def mention_features(
@@ -199,10 +217,10 @@ def mention_features(
     reading = _Reading(plain(focus.surroundings.raw))
     found["members_beside"] = _members_beside(focus.statement.raw, references, question)
     found["members_missing"] = _members_missing(focus.surroundings.raw, references)
-    own = _own_words(question, references)
     spans = _all_spans(reading, references)
     if not spans:
         return found
+    own = _own_words(question, references)
     mentions = [(_stances(reading, *span, own), span) for span in spans]
     if _DENIED_BEFORE.search(reading.text, max(0, spans[-1][0] - _NEAR), spans[-1][0]) and len(spans) > 1:
         for stances, span in mentions:
@@ -240,10 +258,17 @@ def _own_words(question: FeatureText, references: Sequence[FeatureText]) -> str:
     return f" {' '.join(words)} "
 
 
-@lru_cache(maxsize=_MAX_CACHED_REFERENCES)
-def _wanted_words(reference: str) -> tuple[str, ...]:
-    words = tuple(_normal(match[0]) for match in _TOKEN.finditer(plain(reference)))
-    return tuple(word for word in words if word not in STOP_WORDS) or words
+def _wanted_words(reference: str) -> list[str]:
+    """Return the words that a mention of a reference has in a row, small words left out."""
+    return _wanted_of_short(reference) if len(reference) <= _MAX_CACHED_CHARACTERS else _read_wanted(reference)
+
+
+def _read_wanted(reference: str) -> list[str]:
+    words = [_normal(word) for word in _TOKEN.findall(plain(reference))]
+    return [word for word in words if word not in STOP_WORDS] or words
+
+
+_wanted_of_short = lru_cache(maxsize=_MAX_CACHED_REFERENCES)(_read_wanted)
 
 
 def _taken_back(references: Sequence[FeatureText], claim: FeatureText) -> dict[str, float]:
@@ -274,16 +299,28 @@ def _spans(reading: _Reading, reference: FeatureText) -> Iterator[tuple[int, int
     wanted = _wanted_words(reference.raw)
     if not wanted or wanted[0] not in reading.words:
         return
-    tokens = reading.content if STOP_WORDS.isdisjoint(wanted) else reading.tokens
-    count, yielded = len(wanted), 0
-    for place in range(len(tokens) - count + 1):
-        if tokens[place].word == wanted[0] and all(
-            token.word == word for token, word in zip(tokens[place : place + count], wanted, strict=True)
-        ):
-            yield tokens[place].start, tokens[place + count - 1].end
-            yielded += 1
-            if yielded == _MOST_MENTIONS:
-                return
+    is_content = STOP_WORDS.isdisjoint(wanted)
+    tokens = reading.content if is_content else reading.tokens
+    written = reading.written_content if is_content else reading.written
+    count, place = len(wanted), -1
+    for _ in range(_MOST_MENTIONS):
+        place = _place(written, wanted, place + 1)
+        if place < 0:
+            return
+        yield tokens[place].start, tokens[place + count - 1].end
+
+
+def _place(words: list[str], wanted: list[str], start: int) -> int:
+    """Return the first place from `start` on where the wanted words stand in a row, or -1."""
+    for _ in range(words.count(wanted[0])):
+        try:
+            place = words.index(wanted[0], start)
+        except ValueError:
+            return -1
+        if words[place : place + len(wanted)] == wanted:
+            return place
+        start = place + 1
+    return -1
 
 
 def _stances(reading: _Reading, left: int, right: int, own: str) -> dict[str, float]:
@@ -358,7 +395,7 @@ def _members_beside(raw: str, references: Sequence[FeatureText], question: Featu
         )
     ):
         return nan
-    parts = [frozenset(part.content) for reference in references[:_MOST_REFERENCES] for part in parts_of(reference)]
+    parts = [frozenset(part.content) for reference in references[:_MOST_REFERENCES] for part in reference.parts]
     words = [folded_words(member) for member in members]
     if not any(part.issubset(each) for part in parts for each in words):
         return 0.0
@@ -406,8 +443,8 @@ def _is_beside(words: Sequence[str], parts: Sequence[frozenset[str]], known: Col
 
 def _members_missing(text: str, references: Sequence[FeatureText]) -> float:
     """Return 1 if each reference is a list, and a claim has some members of one, but not all members of any."""
-    lists = [parts for reference in references[:_MOST_REFERENCES] if _is_list(parts := parts_of(reference))]
-    if len(lists) < len(references[:_MOST_REFERENCES]):
+    lists = [reference.parts for reference in references[:_MOST_REFERENCES]]
+    if not all(map(_is_list, lists)):
         return 0.0
     said = frozenset(folded_words(text)) if text.strip() else frozenset[str]()
     some = False

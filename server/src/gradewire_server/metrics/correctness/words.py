@@ -5,7 +5,7 @@ import tomllib
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib.resources import files
 from itertools import pairwise
 from math import nan
@@ -15,6 +15,7 @@ import numpy as np
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import Indel, JaroWinkler
 
+from gradewire_server.metrics.text.lazy import lazy
 from gradewire_server.metrics.text.normalise import known_words, lemmatizer
 from gradewire_server.metrics.text.words import split_words
 from gradewire_server.metrics.values.numerals import ORDINALS, SMALL, TENS
@@ -36,10 +37,17 @@ _DIGITS: Final = {
     for word, value in (*SMALL.items(), *TENS.items(), *ORDINALS.items())
     if word not in {"one", "second", "fourty"} and not (word in ORDINALS and not 0 < value <= _LAST_ORDINAL)
 }
+_DIGIT: Final = re.compile(r"\d")
 _ORDINAL_DIGITS: Final = re.compile(r"(?<!\d)(\d{1,4})(?:st|nd|rd|th)\b")
 
 _MAX_CACHED_TEXTS: Final = 64
-"""Maximum number of texts with cached words, which take at most 12 MB."""
+"""Maximum number of longer texts with cached words, which take at most 12 MB."""
+_MAX_CACHED_PHRASES: Final = 2_048
+_MAX_PHRASE: Final = 128
+"""Maximum number of characters in a phrase, whose words stay in a cache of their own: 4 MB."""
+_MAX_SHARED_TEXTS: Final = 2_048
+_MAX_SHARED: Final = 512
+"""Maximum number of characters in a reference or question that is read once for many answers: 20 MB."""
 NOBODY: Final = frozenset({"no", "none", "nobody", "nothing", "zero"})
 """Words that mean the number 0 of something."""
 _MOST_EXPANSION: Final = 4
@@ -54,10 +62,12 @@ _LETTERS: Final = str.maketrans({
     "\u0131": "i", "\u0127": "h", "\u014b": "ng",
 })  # fmt: skip
 _INITIALS: Final = re.compile(r"\b(?:[^\W\d_]\.){2,}(?:[^\W\d_]\b)?")
+_FIRST_INITIALS: Final = re.compile(r"\.[^\W\d_]\.")
 _FOREIGN_DIGIT: Final = re.compile(r"(?![0-9])\d")
 _HALF: Final = "1\u20442"
 _THOUSANDS: Final = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_APOSTROPHE: Final = re.compile("['\u2018\u2019`](?:s\\b)?")
+_APOSTROPHE: Final = re.compile("['`](?:s\\b)?")
+_OTHER_APOSTROPHES: Final = "\u2018\u2019"
 # Additions to a reference's answer: "ABBA (he directed their films)", "turlough, or turlach".
 _ASIDE: Final = re.compile(r"\([^()]*\)|,? or .*", re.DOTALL)
 _PART: Final = re.compile(r",| and |&|;")
@@ -65,6 +75,8 @@ _PART: Final = re.compile(r",| and |&|;")
 _WRITTEN_INITIALS: Final = re.compile(r"(?<![\w.])(?:[A-Z]\.? ?){1,5}[A-Z](?:\b|\.)(?![\w.])")
 # A name of several words, which may contain small words.
 _NAME: Final = re.compile(r"(?<!\w)[A-Z][\w']*(?:[ -](?:(?:of|the|and|for|in|de|la) )*[A-Z][\w']*)+")
+_DOT_OR_BLANK: Final = re.compile(r"[. ]")
+_BLANK_OR_HYPHEN: Final = re.compile(r"[ -]")
 _LEAST_GLUED: Final = 5
 _FEWEST_INITIALS: Final = 3
 _MOST_INITIALS: Final = 6
@@ -98,16 +110,26 @@ def folded(text: str) -> str:
     Also remove apostrophes (in "cat's", the final "s" too), commas in numbers ("1,000") and full stops
     between initials ("U.S.A."), and replace "\u00bd" with "half". Cut the result to four times the text's length.
     """
+    if text.isascii():
+        plain = text.lower()
+    else:
+        plain = _without_marks(text)
+        for sign in _OTHER_APOSTROPHES:
+            plain = plain.replace(sign, "'")
+    if "." in plain and _FIRST_INITIALS.search(plain) is not None:
+        plain = _INITIALS.sub(lambda initials: f"{initials[0].replace('.', '')} ", plain)
+    if "'" in plain or "`" in plain:
+        plain = _APOSTROPHE.sub("", plain)
+    return _THOUSANDS.sub("", plain) if "," in plain else plain
+
+
+def _without_marks(text: str) -> str:
     plain = unicodedata.normalize("NFKD", text)[: _MOST_EXPANSION * len(text)]
     if not plain.isascii():
         plain = _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit.group())), _MARKS.sub("", plain))
         plain = plain.replace(_HALF, " half ")
     plain = plain.casefold()
-    if not plain.isascii():
-        plain = plain.translate(_LETTERS)
-    if "." in plain:
-        plain = _INITIALS.sub(lambda initials: f"{initials[0].replace('.', '')} ", plain)
-    return _THOUSANDS.sub("", _APOSTROPHE.sub("", plain))
+    return plain if plain.isascii() else plain.translate(_LETTERS)
 
 
 def plain(text: str) -> str:
@@ -120,19 +142,33 @@ def number_or_lemma(word: str) -> str:
     return _DIGITS.get(word) or lemmatizer()(word, word)
 
 
-@lru_cache(maxsize=_MAX_CACHED_TEXTS)
 def folded_words(text: str) -> tuple[str, ...]:
     """Return the lemmas of the folded text's first words, with digits instead of number words."""
-    lemma, digits = lemmatizer(), _DIGITS.get
-    words = split_words(_ORDINAL_DIGITS.sub(r"\1", folded(text)))[:MAX_WORDS] or text.split()[:MAX_WORDS]
-    return tuple(digits(word) or lemma(word, word) for word in words)
+    return _words_of_phrase(text) if len(text) <= _MAX_PHRASE else _words_of_text(text)
+
+
+def _folded_words(text: str) -> tuple[str, ...]:
+    lemma, plain = lemmatizer(), folded(text)
+    if _DIGIT.search(plain) is not None:
+        plain = _ORDINAL_DIGITS.sub(r"\1", plain)
+    words = split_words(plain)[:MAX_WORDS] or text.split()[:MAX_WORDS]
+    lemmas = map(lemma, words, words)
+    if _DIGITS.keys().isdisjoint(words):
+        return tuple(lemmas)
+    return tuple(_DIGITS.get(word, other) for word, other in zip(words, lemmas, strict=True))
+
+
+_words_of_phrase = lru_cache(maxsize=_MAX_CACHED_PHRASES)(_folded_words)
+_words_of_text = lru_cache(maxsize=_MAX_CACHED_TEXTS)(_folded_words)
 
 
 @lru_cache(maxsize=_MAX_CACHED_TEXTS)
 def clause_words(text: str) -> tuple[str, ...]:
     """Return a clause's folded words; "isn't" becomes "is" and "not"."""
     plain = text.replace("\u2019", "'").casefold()
-    return folded_words(_NOT.sub(lambda match: f"{match[1] or match[0][:2]} not", plain)) if plain.strip() else ()
+    if "n't" in plain or "cannot" in plain:
+        plain = _NOT.sub(lambda match: f"{match[1] or match[0][:2]} not", plain)
+    return folded_words(plain) if plain.strip() else ()
 
 
 @dataclass(frozen=True)
@@ -148,32 +184,68 @@ class FeatureText:
         begin = text.lstrip()[:most]
         return cls(begin, folded_words(begin))
 
-    @cached_property
+    @classmethod
+    def shared(cls, text: str, most: int = MAX_CHARACTERS) -> "FeatureText":
+        """Return the same as `of`, for a reference or a question: a short one is read once for many answers."""
+        begin = text.lstrip()[:most]
+        return _shared(begin) if len(begin) <= _MAX_SHARED else cls(begin, folded_words(begin))
+
+    @lazy
     def distinct(self) -> frozenset[str]:
         """The set of words."""
         return frozenset(self.words)
 
-    @cached_property
+    @lazy
     def spaced(self) -> str:
         """The words, with single blanks between and around them."""
         return f" {' '.join(self.words)} "
 
-    @cached_property
+    @lazy
     def content(self) -> tuple[str, ...]:
         """The words that are not stop words, or all words if all are stop words."""
         return tuple(word for word in self.words if word not in STOP_WORDS) or self.words
 
+    @lazy
+    def core(self) -> "FeatureText":
+        """A reference without text in parentheses, and without everything from the word "or" on, if words remain."""
+        text = _ASIDE.sub("", self.raw) if "(" in self.raw or " or " in self.raw else self.raw
+        return self if text == self.raw or not text.strip() else FeatureText(text, folded_words(text))
 
-def core_of(reference: FeatureText) -> FeatureText:
-    """Remove text in parentheses, and everything from the word "or" on, from a reference if words remain."""
-    text = _ASIDE.sub("", reference.raw)
-    return reference if text == reference.raw or not text.strip() else FeatureText(text, folded_words(text))
+    @lazy
+    def parts(self) -> "Sequence[FeatureText]":
+        """A reference's parts between commas, semicolons, "&" and "and"; at least one."""
+        parts = [part for part in _PART.split(self.raw) if part.strip()]
+        return [FeatureText(part, folded_words(part)) for part in parts] if len(parts) > 1 else [self]
+
+    @lazy
+    def weights(self) -> Sequence[tuple[str, float, float]]:
+        """The distinct words with their weights as evidence, 0.01 to 1: in general, and if the question has them."""
+        found = {}
+        for word in dict.fromkeys(self.words):  # keep the order, so that sums are equal on all machines
+            full = 1.0 if len(word) > _SHORT or word.isdigit() else _SHORT_WEIGHT
+            found[word] = (_STOP_WEIGHT, _STOP_WEIGHT) if word in STOP_WORDS else (full, full * _ECHO_SHARE)
+        return [(word, *each) for word, each in found.items()]
+
+    @lazy
+    def written_initials(self) -> frozenset[str]:
+        """The lower-case letters of abbreviations in capitals: "usa" for "U.S.A."."""
+        found = (_DOT_OR_BLANK.sub("", match[0]).lower() for match in _WRITTEN_INITIALS.finditer(self.raw))
+        return frozenset(each for each in found if len(each) >= _FEWEST_INITIALS)
+
+    @lazy
+    def initials_of_names(self) -> frozenset[str]:
+        """The lower-case initials of an answer's names, with and without those of small words."""
+        return frozenset(_initials_of_names(self))
+
+    @lazy
+    def glued(self) -> frozenset[str]:
+        """The neighbouring words that may be one word, written together."""
+        return frozenset(one + other for one, other in pairwise(self.words) if _can_be_glued(one, other))
 
 
-def parts_of(reference: FeatureText) -> list[FeatureText]:
-    """Return a reference's parts between commas, semicolons, "&" and "and"; at least one."""
-    parts = [part for part in _PART.split(reference.raw) if part.strip()]
-    return [FeatureText(part, folded_words(part)) for part in parts] if len(parts) > 1 else [reference]
+@lru_cache(maxsize=_MAX_SHARED_TEXTS)
+def _shared(text: str) -> FeatureText:
+    return FeatureText(text, folded_words(text))
 
 
 def weight(word: str, asked: Collection[str]) -> float:
@@ -187,8 +259,8 @@ def weight(word: str, asked: Collection[str]) -> float:
 def recall(reference: FeatureText, answer: Collection[str], asked: Collection[str]) -> float:
     """Return the weighted share of a reference's distinct words that an answer contains, 0 to 1."""
     found = whole = 0.0
-    for word in dict.fromkeys(reference.words):  # keep the order, so that sums are equal on all machines
-        worth = weight(word, asked)
+    for word, full, echoed in reference.weights:
+        worth = echoed if word in asked else full
         whole += worth
         found += worth if word in answer else 0.0
     return found / whole if whole else 0.0
@@ -211,16 +283,19 @@ def found_forms(references: Sequence[FeatureText], answer: FeatureText) -> froze
     }
     if not missing:
         return said
-    glued = frozenset(one + other for one, other in pairwise(answer.words) if _can_be_glued(one, other))
-    initials, names = _written_initials(answer.raw), frozenset(_initials_of_names(answer))
+    joined = "".join(answer.words)
     if "0" not in said and not said.isdisjoint(NOBODY):
         more.add("0")
     for reference in references:
         words = missing.get(reference.raw, [])
         if words:
-            more.update(word for word in words if word in glued or _occurs_in_other_number(word, said))
+            more.update(
+                word
+                for word in words
+                if (word in joined and word in answer.glued) or _occurs_in_other_number(word, said)
+            )
             more.update(_words_written_as_one(reference, said))
-            more.update(_named(reference, words, initials, names))
+            more.update(_named(reference, words, answer))
     return said | more if more else said
 
 
@@ -239,24 +314,19 @@ def _occurs_in_other_number(word: str, said: frozenset[str]) -> bool:
     return f"{word}s" in said or f"{word}es" in said or (word.endswith("s") and word[:-1] in said)
 
 
-def _named(
-    reference: FeatureText, lacking: Sequence[str], initials: frozenset[str], names: frozenset[str]
-) -> list[str]:
+def _named(reference: FeatureText, lacking: Sequence[str], answer: FeatureText) -> list[str]:
     """Return reference words that the answer abbreviates to initials, or initials that the answer spells out."""
     words = reference.content[:_MAX_SEARCHED_WORDS]
-    if _FEWEST_INITIALS <= len(words) <= _MOST_INITIALS and "".join(word[0] for word in words) in initials:
-        return list(words)
-    return [word for word in _written_initials(reference.raw) if word in lacking and word in names]
-
-
-def _written_initials(text: str) -> frozenset[str]:
-    found = (re.sub(r"[. ]", "", match[0]).lower() for match in _WRITTEN_INITIALS.finditer(text))
-    return frozenset(each for each in found if len(each) >= _FEWEST_INITIALS)
+    if _FEWEST_INITIALS <= len(words) <= _MOST_INITIALS and answer.written_initials:
+        initials = "".join(word[0] for word in words)
+        if initials in answer.written_initials:
+            return list(words)
+    return [word for word in reference.written_initials if word in lacking and word in answer.initials_of_names]
 
 
 def _initials_of_names(answer: FeatureText) -> Iterator[str]:
     for match in _NAME.finditer(answer.raw):
-        words = re.split(r"[ -]", match[0])[: 2 * _MOST_INITIALS]
+        words = _BLANK_OR_HYPHEN.split(match[0])[: 2 * _MOST_INITIALS]
         words = words[1:] if words[0].lower() in STOP_WORDS else words
         yield "".join(word[0] for word in words).lower()
         yield "".join(word[0] for word in words if word[0].isupper()).lower()
@@ -277,24 +347,56 @@ def spelling_features(
         of the words' Jaro-Winkler similarities, for the best reference or the first candidate, whichever is higher.
         `spelling_within`: the highest similarity of a reference to a part of the answer.
     """
-    words = list(dict.fromkeys(word[:_MAX_LETTERS] for word in answer.words))[:_MAX_ANSWER_WORDS]
+    words = _Spelt(tuple(dict.fromkeys(word[:_MAX_LETTERS] for word in answer.words))[:_MAX_ANSWER_WORDS])
     texts = dict.fromkeys(" ".join(each.words)[:_MAX_REFERENCE_LETTERS] for each in (best, *candidates))
     whole = " ".join(answer.words)[:_MAX_ANSWER_LETTERS]
+    within = 0.0
+    for text in texts:
+        within = max(within, _within(text, whole))
+        if within == 1.0:
+            break
     return {
         "spelling_least": _farthest(best, words, asked),
         "spelling_begin": max(_beginnings(each, words, asked) for each in {best: None, candidates[0]: None}),
-        "spelling_within": max(_within(text, whole) for text in texts),
+        "spelling_within": within,
     }
 
 
-def _farthest(reference: FeatureText, answer: Sequence[str], asked: Collection[str]) -> float:
+class _Spelt:
+    """The distinct words of an answer, most of which need no comparison of spellings."""
+
+    def __init__(self, words: tuple[str, ...]) -> None:
+        self.words = words
+
+    @lazy
+    def distinct(self) -> frozenset[str]:
+        return frozenset(self.words)
+
+    @lazy
+    def unknown(self) -> Sequence[str]:
+        """The words that the dictionary lacks."""
+        return [word for word in self.words if word not in known_words()]
+
+    @lazy
+    def known(self) -> Sequence[str]:
+        return [word for word in self.words if word in known_words()]
+
+    def comparable(self, word: str) -> Sequence[str]:
+        """Return the words to which a word is compared: if it is a known one, no other ones unless they begin alike."""
+        if word not in known_words():
+            return self.words
+        begin = word[: max(_MIN_EQUAL_LETTERS, len(word) - 1)]
+        return [*self.unknown, *(other for other in self.known if _begins(word, begin, other))]
+
+
+def _farthest(reference: FeatureText, answer: _Spelt, asked: Collection[str]) -> float:
     proving = [word for word in _first_words(reference) if weight(word, asked) >= _MIN_IMPORTANT_WEIGHT]
     if not proving:
         return nan
     return min(_closeness(proving, answer, Indel.normalized_similarity))
 
 
-def _beginnings(reference: FeatureText, answer: Sequence[str], asked: Collection[str]) -> float:
+def _beginnings(reference: FeatureText, answer: _Spelt, asked: Collection[str]) -> float:
     words = _first_words(reference)
     weights = np.array([weight(word, asked) for word in words])
     return float(weights @ _closeness(words, answer, JaroWinkler.normalized_similarity) / weights.sum())
@@ -304,19 +406,14 @@ def _first_words(reference: FeatureText) -> list[str]:
     return list(dict.fromkeys(word[:_MAX_LETTERS] for word in reference.words))[:_MAX_REFERENCE_WORDS]
 
 
-def _closeness(words: Sequence[str], answer: Sequence[str], scorer: Callable[..., float]) -> list[float]:
+def _closeness(words: Sequence[str], answer: _Spelt, scorer: Callable[..., float]) -> list[float]:
     """Return the similarity of each word to an answer's closest word, 0 to 1; numbers must be equal."""
-    known = known_words()
-    unknown, among = [other for other in answer if other not in known], [other for other in answer if other in known]
     closeness = []
     for word in words:
-        if word.isdecimal():
-            closeness.append(float(word in answer))
+        if word in answer.distinct or word.isdecimal():
+            closeness.append(float(word in answer.distinct))
             continue
-        others: Sequence[str] = answer
-        if word in known:
-            begin = word[: max(_MIN_EQUAL_LETTERS, len(word) - 1)]
-            others = [*unknown, *(other for other in among if _begins(word, begin, other))]
+        others = answer.comparable(word)
         closeness.append(float(process.extractOne(word, others, scorer=scorer)[1]) if others else 0.0)
     return closeness
 
@@ -338,6 +435,8 @@ def _within(text: str, whole: str) -> float:
     A shorter answer is compared as a whole: "Zealand" is only a part of "New Zealand".
     """
     if any(map(str.isalpha, text)):
+        if len(text) <= _MAX_LETTERS and text in whole:
+            return 1.0
         if len(whole) < len(text):
             return fuzz.ratio(text, whole) / 100
         return fuzz.partial_ratio(text, whole) / 100
@@ -357,7 +456,7 @@ def missing_features(
         words except the head. `name_recall`: the share of words that the dictionary lacks, mostly names.
         `member_recall`: for a list, the share of the list's parts that the answer contains completely.
     """
-    core = core_of(best)
+    core = best.core
     new = [word for word in dict.fromkeys(core.content) if word not in asked]
     head = head_of(core)
     names = [word for word in new if word.isalpha() and word not in known_words()]
