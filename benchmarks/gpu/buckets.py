@@ -2,24 +2,21 @@
 
 Run `python -m benchmarks.gpu.buckets [--data FILE] [--model NAME]`. The texts are those that SMILE embeds for EVOUNA's
 rows. Calls contain 64 rows, one row with all its windows, or a single short answer. The server's code splits each call
-for a GPU.
+for a GPU, by the times that were measured on an H100.
 """
 
 import argparse
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.common.rows import DEFAULT_DATA, Row, read_rows, sample_rows
+from benchmarks.gpu.fake_device import H100_TIMES
 from tokenizers import Tokenizer
 
 from gradewire_models.repository.built import BuiltModel, default_repository, load_built
-from gradewire_server.encoders.gpu_shapes import ROWS, TOKENS, Buckets
-from gradewire_server.encoders.token_batches import plan_runs
+from gradewire_server.encoders.gpu_shapes import MAX_RUN_TOKENS, ROWS, TOKENS, Buckets
 
-BUDGET_TOKENS = 16_384
-OVERHEAD_TOKENS = 512
 ROWS_OF_A_CALL = 64
 CALLS = 60
 SEED = 20261125
@@ -32,13 +29,6 @@ GRIDS: dict[str, tuple[Sequence[int], Sequence[int]]] = {
     "lengths x 2, rows x 8": (TOKENS, (1, 8, 64, 512)),
     "steps of 8 to 64, rows x 4": ((*range(8, 65, 8), 96, 128, 192, 256, 384, 512), ROWS),
 }
-
-
-@dataclass(frozen=True)
-class Job:
-    """A text; only its length in tokens matters."""
-
-    length: int
 
 
 def windows(answer: str, references: Sequence[str]) -> set[str]:
@@ -58,16 +48,10 @@ def texts_of(rows: Sequence[Row]) -> list[str]:
     return sorted(text for text in texts if text)
 
 
-def padded(lengths: Sequence[int], buckets: Buckets) -> tuple[int, int]:
-    """Return how many padded tokens and how many runs a call needs."""
-    tokens = runs = 0
-    for run in plan_runs(
-        [Job(length) for length in lengths], max_tokens=BUDGET_TOKENS, overhead_tokens=OVERHEAD_TOKENS
-    ):
-        for part in buckets.cover([job.length for job in run]):
-            tokens += part.bucket.rows * part.bucket.tokens
-            runs += 1
-    return tokens, runs
+def cost(lengths: Sequence[int], buckets: Buckets) -> tuple[int, int, float]:
+    """Return how many padded tokens, runs and seconds of an H100 a call needs."""
+    shapes = [part.bucket for part in buckets.cover(lengths)]
+    return sum(shape.size for shape in shapes), len(shapes), sum(map(H100_TIMES.seconds, shapes))
 
 
 def calls_of(rows: list[Row], model: BuiltModel) -> dict[str, list[list[int]]]:
@@ -89,15 +73,16 @@ def calls_of(rows: list[Row], model: BuiltModel) -> dict[str, list[list[int]]]:
 def table(calls: dict[str, list[list[int]]], model: BuiltModel) -> Iterator[str]:
     """Yield the lines of a Markdown table."""
     real = {kind: sum(map(sum, each)) for kind, each in calls.items()}
-    yield "| grid | shapes | " + " | ".join(f"{kind}: padded / real, runs a call" for kind in calls) + " |"
+    yield "| grid | shapes | " + " | ".join(f"{kind}: padded / real, runs, ms a call" for kind in calls) + " |"
     yield "|---|---|" + "---|" * len(calls)
     for name, (tokens, rows) in GRIDS.items():
-        buckets = Buckets(model.max_tokens, BUDGET_TOKENS, tokens=tokens, rows=rows)
+        buckets = Buckets(model.max_tokens, MAX_RUN_TOKENS, tokens=tokens, rows=rows, times=H100_TIMES)
         cells = []
         for kind, each in calls.items():
-            sums = [padded(lengths, buckets) for lengths in each]
-            padding = sum(tokens for tokens, _ in sums) / real[kind]
-            cells.append(f"{padding:.2f}, {sum(runs for _, runs in sums) / len(each):.1f}")
+            padded, runs, seconds = (
+                sum(part) for part in zip(*(cost(lengths, buckets) for lengths in each), strict=True)
+            )
+            cells.append(f"{padded / real[kind]:.2f}, {runs / len(each):.1f}, {1e3 * seconds / len(each):.2f}")
         yield f"| {name} | {len(buckets.shapes)} | " + " | ".join(cells) + " |"
 
 

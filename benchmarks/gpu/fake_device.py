@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -80,9 +81,14 @@ def gpu_variant(model: BuiltModel) -> BuiltModel:
     return replace(model, name=f"{model.name}-fp16-cuda", base=model.name, numeric_class="fp16-cuda")
 
 
+@cache
+def _variant(repository: Path) -> BuiltModel:
+    return gpu_variant(load_built(repository, BASE))
+
+
 def load_variant(repository: Path, name: str) -> BuiltModel:
     """Load a model's description like `load_built`; the simulated card's encoder is always there."""
-    return gpu_variant(load_built(repository, BASE)) if name == NAME else load_built(repository, name)
+    return _variant(repository) if name == NAME else load_built(repository, name)
 
 
 def list_with_variant(repository: Path) -> list[BuiltModel]:

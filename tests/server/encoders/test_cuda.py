@@ -1,3 +1,4 @@
+import asyncio
 import logging
 import threading
 from collections.abc import Sequence
@@ -250,7 +251,7 @@ def test_what_does_not_fit_runs_in_smaller_shapes_for_a_while(
     large = gpu.runs[0]
     assert large.size > 64
     assert large in gpu.forgotten
-    assert f"batches of {large.rows} x {large.tokens} tokens do not fit" in caplog.text
+    assert f"a run of {large.rows} x {large.tokens} tokens did not fit" in caplog.text
     assert gpu.runs.count(large) == 1
     session.run(texts, layers=(), exclusive=False)
     assert gpu.runs.count(large) == 1
@@ -455,4 +456,31 @@ async def test_an_engine_on_a_gpu_answers_with_its_variant_and_one_without_says_
     ids = np.array([2, 5, 6, 7, 3], np.int32)  # [CLS] w1 w2 w3 [SEP]
     expected = alone(plain, gpu_model, ids)[0][0]
     assert float(reply.values[1] @ expected) > 1 - 1e-5
+    await engine.close()
+
+
+async def test_a_text_that_does_not_fit_fails_alone_and_equal_texts_run_once(
+    gpu_model: BuiltModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[SmallGpu] = []
+
+    def loaded(model: BuiltModel, _config: GpuConfig, _index: int, buckets: Buckets) -> SmallGpu:
+        opened.append(SmallGpu(bound_on_cpu(model, buckets), max_tokens=64))
+        return opened[-1]
+
+    monkeypatch.setattr("gradewire_server.encoders.cuda.find_gpu", lambda _: Gpu(0))
+    monkeypatch.setattr("gradewire_server.encoders.cuda.open_bound", loaded)
+    repository = gpu_model.directory.parent
+    registry = CollectorRegistry()
+    engine = await Backends.open(EngineConfig(repository, default_model=gpu_model.name, cache=CacheConfig()), registry)
+    short = [f"w{number} w{number + 1} w3" for number in range(40)]
+    texts = [*short[:20], " ".join(["w5"] * 100), *short[20:]]
+    tiers = [Tier.WINDOW] * len(texts)
+    embeddings = engine.ports.embeddings
+    both = await asyncio.gather(embeddings.embed("", texts, tiers), embeddings.embed("", texts, tiers))
+    for reply in both:
+        assert {position: failure.status for position, failure in reply.failures.items()} == {20: Status.INVALID_INPUT}
+        assert np.isfinite(reply.values).all()
+    computed = registry.get_sample_value("gradewire_engine_batch_texts_sum", {"model": gpu_model.name})
+    assert computed == len(texts), "each text is in one run only"
     await engine.close()

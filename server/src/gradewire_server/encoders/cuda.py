@@ -392,6 +392,7 @@ class BucketSession:
                 if len(places) > 1:
                     waiting.appendleft(part)
                     continue
+                padded_tokens += part.bucket.size
                 sentences[places] = np.nan
                 failures[places[0]] = _MEMORY_FULL if part.bucket == self.buckets.shapes[0] else _TOO_LONG
                 continue
@@ -409,7 +410,7 @@ class BucketSession:
         self._too_large[shape] = time.monotonic() + _RETRY_S
         self._thread.run(partial(self._bound.forget, shape))
         _log.warning(
-            "batches of %d x %d tokens do not fit into the GPU's memory, so batches are smaller for %.0f s. To avoid "
+            "a run of %d x %d tokens did not fit into the GPU's memory, so such batches are split for %.0f s. To avoid "
             "this, decrease gpu_batch_tokens or increase gpu_memory_limit",
             *shape,
             _RETRY_S,

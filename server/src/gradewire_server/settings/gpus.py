@@ -1,4 +1,4 @@
-"""The GPUs of this machine, how many server processes they hold, and which process uses which GPU."""
+"""The GPUs of this machine, and their division among server processes."""
 
 import os
 import subprocess
