@@ -211,6 +211,15 @@ async def test_many_items_are_bulk_work_however_little_those_before_cost() -> No
     assert not admission.is_interactive(Work(Caller("a"), "warm", 100, 257))
 
 
+@pytest.mark.parametrize(("size_bytes", "is_interactive"), [(2000, True), (2100, False)])
+async def test_new_texts_are_bulk_work_from_some_number_on_however_fast_the_encoders_are(
+    size_bytes: int, *, is_interactive: bool
+) -> None:
+    admission = await measured()
+    admission._encoders.rate.tokens_per_s = 1e7  # a GPU's; a token of these tests is a byte
+    assert admission.is_interactive(Work(Caller("a"), "cold", size_bytes, 100)) is is_interactive
+
+
 async def test_a_caller_is_let_in_beside_one_that_asks_for_more_than_its_share() -> None:
     admission = await measured()
     greedy, modest = work("a"), work("b")

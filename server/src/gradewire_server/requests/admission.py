@@ -31,6 +31,12 @@ _SMALL_ITEMS: Final = 64
 """The maximum number of items in a small request before the encoders' rate is known."""
 _MAX_SMALL_ITEMS: Final = 256
 """The maximum number of items in a small request, even if the estimated cost is low."""
+_MAX_SMALL_TOKENS: Final = 2048
+"""The maximum estimated cost of a small request, in tokens, however fast the encoders are.
+
+A fast GPU does not shorten the server's own work, about 5 µs for each new token. Without this limit, calls with 256 new
+items would all be interactive on a GPU, and single answers would wait for each of them.
+"""
 _FREE_TOKENS: Final = 4
 """Requests that cost this many tokens or fewer never wait, because their texts are cached."""
 _BULK_SHARE: Final = 3 / 8
@@ -133,7 +139,8 @@ class Admission:
         """Return True if the work is small enough to run without taking turns."""
         if not self.tokens_per_s:
             return work.items <= _SMALL_ITEMS
-        return work.items <= _MAX_SMALL_ITEMS and self._encoders.is_small(self._tokens(work))
+        tokens = self._tokens(work)
+        return work.items <= _MAX_SMALL_ITEMS and tokens <= _MAX_SMALL_TOKENS and self._encoders.is_small(tokens)
 
     def arrive(self, caller: Caller, left_s: float | None, waited_s: float | None = None) -> None:
         """Admit a call before its request is received, or raise OverloadedError. Call `depart` when the call has ended.
