@@ -5,12 +5,13 @@ The drawn weights repeat one block of random numbers, so that gigabytes are writ
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import numpy as np
+from benchmarks.gpu.judge_sizes import LARGE, SMALL, TINY
 from numpy.typing import NDArray
 
 from gradewire_models.judges.build.padded_graph import write_padded_graph
@@ -29,24 +30,6 @@ LABELS: Final = (100, 200, 300)
 _BLOCK: Final = 1 << 20
 _HEAD_ROWS: Final = 8192
 _PREFIX: Final = 1
-
-SMALL: Final = Sizes(
-    architecture="qwen2",
-    layers=28,
-    dims=1536,
-    heads=12,
-    kv_heads=2,
-    feed_forward_dims=8960,
-    norm_epsilon=1e-6,
-    rope_base=1e6,
-    context_tokens=4096,
-    vocabulary=151_936,
-)
-"""The shape of Qwen2.5-1.5B."""
-LARGE: Final = replace(SMALL, dims=3584, heads=28, kv_heads=4, feed_forward_dims=18_944, vocabulary=152_064)
-"""The shape of Qwen2.5-7B."""
-TINY: Final = replace(SMALL, layers=4, dims=256, heads=4, feed_forward_dims=512, context_tokens=1024, vocabulary=2048)
-"""A shape for parity, whose results a CPU computes at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +56,8 @@ SHAPES: Final = (
     Shape("7 B", LARGE, "fp16", tied=False),
     Shape("7 B", LARGE, "int4", tied=False),
 )
+
+TINY_SHAPES: Final = (Shape("tiny", TINY, "fp16", tied=True), Shape("tiny", TINY, "int4", tied=True))
 
 
 class DrawnWeights(WeightSource):

@@ -1,46 +1,43 @@
-"""Run every step of `benchmarks/gpu.sh [OPTIONS]`, and write report.md and report.json."""
+"""Run every step of `benchmarks/gpu.sh [OPTIONS]`, and write report.md and report.json.
+
+Each step runs in a process of its own and has a budget. A step that cannot run says why, one that is stopped keeps what
+it has measured, and at the end no server is left.
+"""
 
 import argparse
 import json
 import os
-import signal
 import sys
 import time
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.gpu.judging import JudgeChoice, JudgeServer
-from benchmarks.gpu.machine import Machine, look
-from benchmarks.gpu.steps import Budget, Steps, run_step
+from benchmarks.common.rows import DEFAULT_DATA
+from benchmarks.gpu.judging import JudgeChoice
+from benchmarks.gpu.machine import Bench, Machine, look
+from benchmarks.gpu.report import facts, report
+from benchmarks.gpu.step_processes import (
+    GRACE_S,
+    Outcome,
+    adopt_orphans,
+    end_with_parent,
+    exit_on_sigterm,
+    report_rows,
+    run_apart,
+)
+from benchmarks.gpu.steps import RUN_S, Step, steps_for
+from benchmarks.gpu.vllm_servers import JudgeServer
 
-from gradewire_models.repository.built import default_repository
+from gradewire_models.repository.built import default_repository, load_built
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PACK: Final = ROOT / ".gpu-pack"
-PACKED: Final = ("two-valued", "two-valued-fp16-cuda")
-BUDGET_S: Final = 540.0
-"""Seconds after which benchmarks/gpu.sh stops the run."""
-REAL: Final = ("all-MiniLM-L6-v2", "all-MiniLM-L6-v2-fp16-cuda")
-
-
-def table(rows: list[dict[str, Any]]) -> list[str]:
-    """Return rows as a Markdown table with the first row's columns."""
-    if not rows:
-        return []
-    names = list(rows[0])
-    cells = [[_shown(row.get(name, "")) for name in names] for row in rows]
-    return [_line(names), _line(["---"] * len(names)), *map(_line, cells)]
-
-
-def report(machine: Machine, results: dict[str, tuple[list[dict[str, Any]], str, float]]) -> str:
-    """Return the complete report as Markdown."""
-    lines = ["# gradewire on this machine", ""]
-    lines += [f"- {name}: {value}" for name, value in _facts(machine).items()]
-    for title, (rows, why, seconds) in results.items():
-        lines += ["", f"## {title}", "", *table(rows)]
-        lines += ([""] if rows and why else []) + ([why] if why else []) + ["", f"({seconds:.0f} s)"]
-    return "\n".join(lines) + "\n"
+PACKED_MODELS: Final = PACK / "models"
+PACKED_ROWS: Final = PACK / "rows" / DEFAULT_DATA.name
+CHECKPOINTS: Final = (PACK / "checkpoint", ROOT / "model_repo" / "downloads" / "all-MiniLM-L6-v2")
+ENCODERS: Final = ("all-MiniLM-L6-v2", "two-valued")
+GPU_SUFFIX: Final = "-fp16-cuda"
 
 
 def judge_of(parser: argparse.ArgumentParser, given: argparse.Namespace) -> JudgeChoice:
@@ -55,65 +52,104 @@ def judge_of(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Judg
     return JudgeChoice(JudgeServer(url, model) if url else None, weights)
 
 
-def exit_on_sigterm() -> None:
-    """Exit on SIGTERM, so that this process stops its servers."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+def bench_of(given: argparse.Namespace, ends_s: float) -> Bench:
+    """Return the conditions of a step.
+
+    Raises:
+        ModelError: The repository lacks an encoder.
+    """
+    rehearsal = given.device == "cpu"
+    name = given.model or next((each for each in ENCODERS if (given.repository / each).is_dir()), ENCODERS[0])
+    machine = look()
+    cpu = load_built(given.repository, name)
+    without = rehearsal or machine.gpu.index is None  # then no step uses the GPU's encoder
+    return Bench(
+        machine=machine,
+        repository=given.repository,
+        cpu=cpu,
+        gpu=cpu if without else load_built(given.repository, name + GPU_SUFFIX),
+        seconds=given.seconds,
+        ends_s=ends_s,
+        rehearsal=rehearsal,
+        rows_file=given.data,
+        checkpoint=given.checkpoint,
+    )
 
 
-def main() -> None:
-    """Run all steps, and return 0 even if some steps cannot run."""
-    ends_s = time.monotonic() + BUDGET_S
-    parser = argparse.ArgumentParser(description=__doc__)
-    packed = PACK / "models"
-    parser.add_argument("--repository", type=Path, default=packed if packed.is_dir() else default_repository())
-    parser.add_argument("--models", nargs=2, metavar=("CPU", "GPU"), default=PACKED if packed.is_dir() else REAL)
-    parser.add_argument("--seconds", type=float, default=20.0, help="seconds for each measurement")
+def write_report(
+    output: Path, machine: Machine, titles: Mapping[str, str], outcomes: Mapping[str, Outcome], *, rehearsal: bool
+) -> str:
+    """Write both files, and return the text."""
+    text = report(machine, titles, outcomes, rehearsal=rehearsal)
+    (output / "report.md").write_text(text, "utf-8")
+    steps = {name: {"rows": each.rows, "why": each.why, "seconds": each.seconds} for name, each in outcomes.items()}
+    content: dict[str, Any] = {"machine": facts(machine), "rehearsal": rehearsal, "steps": steps}
+    (output / "report.json").write_text(json.dumps(content, indent=1), "utf-8")
+    return text
+
+
+def run_all(steps: Sequence[Step], given: argparse.Namespace, ends_s: float) -> None:
+    """Run the steps one after another, and write the report after each, so that it survives an early end."""
+    machine = look()
+    outcomes: dict[str, Outcome] = {}
+    titles = {step.name: step.title for step in steps}
+    given.output.mkdir(parents=True, exist_ok=True)
+    text = ""
+    for number, step in enumerate(steps):
+        later_s = sum(each.budget_s for each in steps[number + 1 :])
+        limit_s = max(step.budget_s, ends_s - time.monotonic() - later_s)
+        command = [sys.executable, "-m", "benchmarks.gpu.run", *sys.argv[1:], "--step", step.name]
+        command += ["--limit-s", str(limit_s), "--parent", str(os.getpid())]
+        outcome = run_apart(command, limit_s, given.output / f"{step.name}.log")
+        outcomes[step.name] = outcome
+        print(f"{step.title}: {outcome.why or 'done'} ({outcome.seconds:.0f} s)", flush=True)
+        text = write_report(given.output, machine, titles, outcomes, rehearsal=given.device == "cpu")
+    print(text)
+
+
+def run_here(step: Step, given: argparse.Namespace) -> None:
+    """Run a step in this process, and report its rows to the process that started it."""
+    end_with_parent(given.parent)
+    ends_s = time.monotonic() + given.limit_s - GRACE_S
+    report_rows(lambda: step.run(bench_of(given, ends_s)))
+
+
+def parser_of_options() -> argparse.ArgumentParser:
+    """Return the parser of the options; some are only for a step's own process."""
+    parser = argparse.ArgumentParser(prog="gpu.sh", description=__doc__)
+    parser.add_argument(
+        "--repository", type=Path, default=PACKED_MODELS if PACKED_MODELS.is_dir() else default_repository()
+    )
+    parser.add_argument("--model", help="encoder for CPUs, whose -fp16-cuda variant the repository also has")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu rehearses, in tiny shapes")
+    parser.add_argument("--only", nargs="+", metavar="STEP", help="run only these steps")
+    parser.add_argument("--seconds", type=float, default=3.0, help="seconds for each row of a table")
+    parser.add_argument("--data", type=Path, default=PACKED_ROWS if PACKED_ROWS.is_file() else DEFAULT_DATA)
+    checkpoint = next((each for each in CHECKPOINTS if each.is_dir()), CHECKPOINTS[-1])
+    parser.add_argument("--checkpoint", type=Path, default=checkpoint, help="folder for sentence-transformers")
     parser.add_argument("--output", type=Path, default=PACK / "report", help="directory of the report")
     parser.add_argument("--judge-url", help="base URL (http://host/v1) of a judge's OpenAI-compatible server")
     parser.add_argument("--judge-model", help="the judge's name on that server")
     parser.add_argument("--judge-weights", type=Path, help="directory of a model for this machine's vLLM")
-    arguments = parser.parse_args()
-    judge = judge_of(parser, arguments)
+    for name, kind in (("--step", str), ("--limit-s", float), ("--parent", int)):
+        parser.add_argument(name, type=kind, help=argparse.SUPPRESS)
+    return parser
+
+
+def main() -> None:
+    """Run all steps, or one for such a run; exit with 0 even if some steps cannot run."""
+    ends_s = time.monotonic() + RUN_S
+    parser = parser_of_options()
+    given = parser.parse_args()
+    steps = {step.name: step for step in steps_for(judge_of(parser, given))}
+    if unknown := set(given.only or ()) - set(steps):
+        parser.error(f"--only: there is no step {', '.join(sorted(unknown))}. Steps are: {', '.join(steps)}")
     exit_on_sigterm()
-    machine = look()
-    budget = Budget(arguments.seconds, ends_s)
-    steps = Steps(machine, arguments.repository, tuple(arguments.models), budget, judge)
-    results = {}
-    for title, step in steps.all().items():
-        began_s = time.monotonic()
-        rows, why = run_step(step)
-        results[title] = rows, why, time.monotonic() - began_s
-        print(f"{title}: {why or 'done'}", flush=True)
-        # Write the report after each step, so that the report survives an early end.
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        text = report(machine, results)
-        (arguments.output / "report.md").write_text(text, "utf-8")
-        content = {
-            "machine": _facts(machine),
-            "steps": {name: {"rows": rows, "why": why} for name, (rows, why, _) in results.items()},
-        }
-        (arguments.output / "report.json").write_text(json.dumps(content, indent=1), "utf-8")
-    print(text)
-
-
-def _facts(machine: Machine) -> dict[str, Any]:
-    facts = asdict(machine)
-    gpu = facts.pop("gpu")
-    usable = "usable" if gpu["index"] is not None else f"not usable: {gpu['problem']}"
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    card = machine.card
-    limits = (
-        f"{card.flops / 1e12:.0f} TFLOP/s in fp16, {card.memory_bytes_per_s / 1e9:.0f} GB/s" if card else "not known"
-    )
-    return {**facts, "gpu": usable, "the card's data sheet": limits, "load before": load}
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _line(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    if given.step:
+        run_here(steps[given.step], given)
+        return
+    adopt_orphans()
+    run_all([step for name, step in steps.items() if name in (given.only or steps)], given, ends_s)
 
 
 if __name__ == "__main__":

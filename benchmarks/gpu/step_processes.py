@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 GRACE_S: Final = 8.0
-"""Seconds in which a step that is told to end stops its servers. Its budget contains them."""
+"""Seconds in which a step stops its servers after SIGTERM. They are part of its budget."""
 _LOG_CHARACTERS: Final = 500
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
@@ -161,7 +161,7 @@ def _end(process: subprocess.Popen[bytes], before: set[int]) -> None:
         killed |= left
         time.sleep(_KILL_POLL_S)
     for each in killed - {process.pid}:
-        with contextlib.suppress(ChildProcessError):  # its own parent has waited for it
+        with contextlib.suppress(ChildProcessError):  # another process was the parent, and has waited
             os.waitpid(each, os.WNOHANG)
 
 

@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from benchmarks.gpu import steps
-from benchmarks.gpu.drawn_judges import LARGE, SHAPES, SMALL, TINY, DrawnWeights, Shape, measured, parity
+from benchmarks.gpu import judging
+from benchmarks.gpu.drawn_judges import SHAPES, DrawnWeights, Shape, measured, parity
+from benchmarks.gpu.judge_sizes import LARGE, SMALL, TINY
+from benchmarks.gpu.step_processes import NotRunError
 
 VERY_TINY = replace(TINY, layers=2, vocabulary=512)
 
@@ -55,6 +57,6 @@ def test_a_drawn_judge_needs_no_file_of_a_real_one(monkeypatch: pytest.MonkeyPat
 
 
 def test_without_a_graph_writer_the_step_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps.importlib.util, "find_spec", lambda _name: None)
-    with pytest.raises(steps.NotRunError, match="lacks onnx"):
-        steps._need_graph_writer()
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    with pytest.raises(NotRunError, match="lacks onnx"):
+        judging._need_graph_writer()
