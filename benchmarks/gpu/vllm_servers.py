@@ -35,8 +35,6 @@ _OPTIONS: Final = {
     "--served-model-name": NAME,
     # A `lave` prompt has less than 1 000 tokens. A higher limit would reserve memory that batches need.
     "--max-model-len": "4096",
-    # Labels are read from the probabilities after the choice of labels was enforced.
-    "--logprobs-mode": "processed_logprobs",
 }
 _ALONE: Final = {"--gpu-memory-utilization": "0.6"}
 
@@ -68,6 +66,8 @@ class DrawnModel:
         """Return vLLM's options for the model."""
         return {
             "--load-format": "dummy",
+            # Drawn weights give labels no probability before the choice of labels is enforced.
+            "--logprobs-mode": "processed_logprobs",
             "--enforce-eager": "",  # recording graphs would take longer than the measurement
             "--kv-cache-memory-bytes": str(self.cache_gib * _GIB),
             "--gpu-memory-utilization": "0.1",
