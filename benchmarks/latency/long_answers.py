@@ -191,8 +191,10 @@ async def compare(options: argparse.Namespace, answers: LongAnswers) -> None:
     with tempfile.TemporaryDirectory(prefix="gradewire-window-graphs-") as folder:
         given = {"workers": 1, "lone_run_threads": 1, "remembered_results_max_bytes": 0}
         async with (
-            AsyncScorer.embedded(**given, disk_directory="", window_choice="fp32") as before,
-            AsyncScorer.embedded(**given, disk_directory=folder, window_choice=options.window_choice) as after,
+            AsyncScorer.embedded(**given, disk_directory=f"{folder}/before", window_choice="fp32") as before,
+            AsyncScorer.embedded(
+                **given, disk_directory=f"{folder}/after", window_choice=options.window_choice
+            ) as after,
         ):
             for metric in METRICS:
                 for scorer in (before, after):

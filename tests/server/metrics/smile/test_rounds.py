@@ -1,6 +1,8 @@
 """Choosing windows by approximate vectors: the same result, for fewer exact ones."""
 
 import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from gradewire_server.domain.metric import NO_MODEL, ModelMetadata
 from gradewire_server.domain.needs import Embed, EmbedRoughly, EmbedTokens, Need, Tier, TokenVectors, Vectors
 from gradewire_server.metrics.smile.formula import SmileParameters
 from gradewire_server.metrics.smile.metric import Smile
-from gradewire_server.metrics.smile.rounds import FEW_WINDOWS, NEAR_TIE, SHORTLIST, closest_in_context, shortlist
+from gradewire_server.metrics.smile.rounds import FEW_TOKENS, NEAR_TIE, SHORTLIST, closest_in_context, shortlist
 from gradewire_server.metrics.smile.texts import SmileTexts, smile_texts
 
 WORDS = st.sampled_from(["w1", "w2", "w3", "w4", "w5"])
@@ -31,10 +33,10 @@ PHRASE = st.lists(WORDS, min_size=1, max_size=3).map(" ".join)
 
 
 class AnyTable(Table):
-    """Vectors for every text: a direction drawn from the text alone."""
+    """Vectors for every text: a direction drawn from the text alone, unless it is given."""
 
-    def __init__(self) -> None:
-        super().__init__(_Directions())
+    def __init__(self, given: Mapping[str, Any] = MappingProxyType({})) -> None:
+        super().__init__(_Directions(given))
 
 
 class _Directions(dict[str, Any]):
@@ -99,14 +101,14 @@ def test_another_reference_that_can_still_win_is_looked_at() -> None:
         assert not any(isinstance(need, EmbedTokens) for need in (*first, *second))
 
 
-VERBOSE = "one two three four five six seven eight nine ten eleven twelve"
+VERBOSE = " ".join(f"n{number}" for number in range(60))
 
 
 class RoughTable(AnyTable):
     """Turns every vector that is asked for roughly by up to an angle, which bounds the error of its cosines."""
 
-    def __init__(self, error_radians: float) -> None:
-        super().__init__()
+    def __init__(self, error_radians: float, given: Mapping[str, Any] = MappingProxyType({})) -> None:
+        super().__init__(given)
         self._error = error_radians
 
     def _answer(self, need: Need) -> Any:
@@ -160,15 +162,40 @@ def test_only_windows_that_can_be_the_closest_are_embedded_exactly() -> None:
 
 def test_few_windows_are_embedded_exactly_at_once() -> None:
     table = RoughTable(1e-3)
-    few = " ".join(VERBOSE.split()[:FEW_WINDOWS])
+    few = " ".join(VERBOSE.split()[: FEW_TOKENS // 3])  # a word and two special tokens each
     table.run(Smile().score(Item("1", "q", ("zero",), few), SmileParameters(), rough(1e-3)))
     assert len(table.rounds) == 1
     assert not any(isinstance(need, EmbedRoughly) for need in table.rounds[0])
 
 
+def exact_texts(table: RoughTable) -> list[tuple[str, ...]]:
+    """The texts of each round after the first that are embedded exactly."""
+    return [need.texts for needs in table.rounds[1:] for need in needs if isinstance(need, Embed)]
+
+
+def test_of_many_near_windows_a_few_are_embedded_first_and_only_what_they_leave_after_that() -> None:
+    # Of windows at 0°, 1°, … 59°, those to 41° are within .25 of cos 0°, to 28° within .125, to 16° within .125 / 3.
+    vectors = {text: at(degrees) for degrees, text in enumerate(VERBOSE.split())}
+    table = RoughTable(0.0, vectors | {"zero": at(0)})
+    result = table.run(Smile().score(Item("1", "q", ("zero",), VERBOSE), SmileParameters(), rough(0.125)))
+    first, second = exact_texts(table)
+    assert first == tuple(VERBOSE.split()[:17])
+    assert second == tuple(VERBOSE.split()[:29])
+    assert result.parts.best_window == "n0"
+
+
+def test_a_reference_that_cannot_win_has_no_exact_windows() -> None:
+    vectors = {text: at(90 + degrees) for degrees, text in enumerate(VERBOSE.split())}
+    table = RoughTable(0.0, vectors | {VERBOSE: at(0), "near": at(5), "far off": at(180)})
+    item = Item("1", "q", ("near", "far off"), VERBOSE)
+    result = table.run(Smile().score(item, SmileParameters(sentence_weight=0.9), rough(0.05)))
+    assert result.matched_reference == 0
+    assert all(" " not in text for texts in exact_texts(table) for text in texts)
+
+
 def test_a_text_that_was_cut_is_told() -> None:
     table = RoughTable(1e-3)
-    table.truncated = frozenset({"twelve"})
+    table.truncated = frozenset({"n59"})
     exact = AnyTable()
     exact.truncated = table.truncated
     item = Item("1", "q", ("zero",), VERBOSE)

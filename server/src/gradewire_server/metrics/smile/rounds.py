@@ -81,8 +81,11 @@ def closest_in_context(texts: SmileTexts, tokens: TokenVectors, keywords: NDArra
     return found
 
 
-FEW_WINDOWS: Final = 8
-"""Maximum number of windows to embed exactly in the first round."""
+FEW_TOKENS: Final = 128
+"""Maximum number of tokens of windows to embed exactly in the first round. A further round would cost as much."""
+_FEW_NEAR_TOKENS: Final = 64
+"""Maximum number of tokens of windows near the highest cosine to embed exactly in one round."""
+_SPECIAL_TOKENS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +247,7 @@ def _all_windows(
 ) -> Rounds[Similarities]:
     windows = texts.candidates
     every = tuple(chain.from_iterable(windows.values()))
-    is_rough = rough_error is not None and len(every) > FEW_WINDOWS
+    is_rough = rough_error is not None and _tokens_in(windows) > FEW_TOKENS
     keywords, vectors, *rest = yield from ask_together(
         Embed(parameters.model, texts.open_keywords, Tier.REFERENCE),
         EmbedRoughly(parameters.model, every) if is_rough else Embed(parameters.model, every, Tier.WINDOW),
@@ -263,6 +266,11 @@ def _all_windows(
     return known.joined_by(closest, truncated=truncated)
 
 
+def _tokens_in(windows: Mapping[int, Sequence[str]]) -> int:
+    """Return about how many tokens windows have, by length in words."""
+    return sum((length + _SPECIAL_TOKENS) * len(texts) for length, texts in windows.items())
+
+
 def _closest_of(
     rough: RoughCosines, parameters: SmileParameters, sentences: Sequence[float]
 ) -> Rounds[dict[int, Keyword]]:
@@ -276,7 +284,7 @@ def _closest_of(
     bounds = {index: (highest - error, highest + error) for index, highest in rough.highest().items()}
     rough = rough.narrowed(can_still_win(rough.texts, sentences, parameters, bounds))
     windows = rough.near(dict.fromkeys(rough.texts.open_references, 2 * error))
-    if sum(map(len, windows.values())) > FEW_WINDOWS:
+    if _tokens_in(windows) > _FEW_NEAR_TOKENS:
         windows = rough.near(dict.fromkeys(rough.texts.open_references, _FIRST * error))
         vectors = yield from embed_windows(parameters.model, windows)
         found = closest_windows(rough.texts, windows, vectors.values, rough.keywords)
