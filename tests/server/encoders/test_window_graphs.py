@@ -111,7 +111,7 @@ def test_scores_of_real_rows_are_those_of_fp32(scorers: dict[str, Scorer]) -> No
 @needs_vnni
 @given(
     predictions=st.lists(
-        st.lists(st.sampled_from(WORDS), min_size=1, max_size=60).map(" ".join),
+        st.lists(st.sampled_from(WORDS), min_size=1, max_size=90).map(" ".join),
         min_size=1,
         max_size=3,
     ),
