@@ -44,7 +44,12 @@ _NASTY: Final = [
     *("hello", "World", "antidisestablishmentarianism", "x" * 32, "x" * 33, "y" * 101, "\u0301" * 40),
 ]
 _TEXTS: Final = st.lists(
-    st.one_of(st.lists(st.sampled_from(_NASTY), max_size=24).map("".join), st.text(max_size=24)), max_size=8
+    st.one_of(
+        st.lists(st.sampled_from(_NASTY), max_size=24).map("".join),
+        st.text(max_size=24),
+        st.lists(st.text("abcAB1", max_size=18), max_size=6).map(" ".join),
+    ),
+    max_size=8,
 )
 _UNKNOWN: Final = "[UNK]"
 _VOCABULARY: Final = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *string.printable.split()[0], "ab", "##b", "##bc", "AB", "é"]

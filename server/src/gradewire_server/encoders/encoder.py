@@ -136,12 +136,14 @@ class Encoder:
 
     def _tokenize(self, texts: Sequence[PendingText]) -> float:
         started_s = time.perf_counter()
-        for offsets in (False, True):
-            group = [text for text in texts if bool(text.token_kinds) is offsets]
-            if group:
-                tokenized = self._tokenizer.encode([text.text for text in group], offsets=offsets)
-                for text, tokens in zip(group, tokenized, strict=True):
-                    text.tokens, text.length = tokens, len(tokens.ids)
+        plain = [text for text in texts if not text.token_kinds]
+        groups = [(plain, False)]
+        if len(plain) < len(texts):
+            groups.append(([text for text in texts if text.token_kinds], True))
+        for group, offsets in groups:
+            tokenized = self._tokenizer.encode([text.text for text in group], offsets=offsets)
+            for text, tokens in zip(group, tokenized, strict=True):
+                text.tokens, text.length = tokens, len(tokens.ids)
         return time.perf_counter() - started_s
 
 

@@ -121,14 +121,13 @@ class TextTokenizer:
         if self._pieces is None or offsets:
             return self._encode_with_library(texts, offsets=offsets)
         most = self._head_characters
-        inputs = [self._prefix + text if len(text) <= most else None for text in texts]
-        short = [each for each in inputs if each is not None]
-        found = iter(self._pieces.encode(short, max_tokens=self._max_tokens))
-        encoded = [None if each is None else next(found) for each in inputs]
-        left = [text for text, each in zip(texts, encoded, strict=True) if each is None]
-        others = iter(self._encode_with_library(left, offsets=False) if left else ())
+        inputs = [self._prefix + text if len(text) <= most else "" for text in texts]
+        found = self._pieces.encode(inputs, max_tokens=self._max_tokens)
+        left = [at for at, each in enumerate(found) if each is None or len(texts[at]) > most]
+        others = dict(zip(left, self._encode_with_library([texts[at] for at in left], offsets=False), strict=True))
         return [
-            next(others) if each is None else Tokenized(np.frombuffer(each[0], np.int32), each[1]) for each in encoded
+            others[at] if each is None or at in others else Tokenized(np.frombuffer(each[0], np.int32), each[1])
+            for at, each in enumerate(found)
         ]
 
     def _encode_with_library(self, texts: Sequence[str], *, offsets: bool) -> list[Tokenized]:

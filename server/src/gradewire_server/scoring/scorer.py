@@ -212,6 +212,7 @@ def _parts_bytes(result: MetricResult) -> int:
     # All results share the mappings' keys.
     parts = result.parts
     values = [getattr(parts, name) for name in type(parts).__slots__] if parts else []
+    values = [value for value in values if value is not None and not isinstance(value, float | int)]
     mappings = sum(getsizeof(value) + len(value) * _NUMBER_BYTES for value in values if isinstance(value, Mapping))
     return mappings + sum(_text_bytes(value) for value in values if isinstance(value, str))
 

@@ -1,7 +1,7 @@
 """An item's texts for SMILE."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
@@ -114,7 +114,11 @@ class SmileTexts:
 
     def with_open(self, open_references: tuple[int, ...]) -> "SmileTexts":
         """Return a copy with different `open_references`."""
-        return replace(self, open_references=open_references)
+        if open_references == self.open_references:
+            return self
+        return SmileTexts(
+            self.prediction, self.words, self.sentences, self.keywords, self.windows, self.held, open_references
+        )
 
 
 def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[str, ...]) -> SmileTexts:
