@@ -6,17 +6,20 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Indel, JaroWinkler
 from tests.support.examples import example_count
 
-from gradewire_server.metrics.correctness import hedges, mentions, refusals
+from gradewire_server.metrics.correctness import hedges, mentions, refusals, sentences
 from gradewire_server.metrics.correctness import words as spelling
+from gradewire_server.metrics.matching import value_match
 from gradewire_server.metrics.text.normalise import known_words
 from gradewire_server.metrics.text.words import split_words
 from gradewire_server.metrics.values import special
+from gradewire_server.metrics.values.matching import ValueMatcher
+from gradewire_server.metrics.values.notations import rewritten
 from gradewire_server.metrics.values.tokens import plain
 
 LOOKS = {
@@ -146,3 +149,42 @@ def test_threads_read_a_shared_text_alike() -> None:
             assert read_here == [
                 (each, each.distinct, each.core.words, each.weights, each.written_initials) for each in expected
             ]
+
+
+SENTENCES = st.sampled_from(
+    ["Yes, it is.", "Paris is", "isn't cheap", "zzend", "ZZ'END", "the U.S.", "1,000", "?!", "...", " ", "Tom's",
+     "\ufdfa", "gluten-free", "no longer", "by", "wird von", "was beaten", "caf\u00e9", "x.", "\n", "!", " - ", "(so)", "go up"]
+)  # fmt: skip
+
+
+@example(["x. ", "ZZ'END", ". Paris is"])
+@given(st.lists(SENTENCES, max_size=10))
+@settings(max_examples=example_count(400))
+def test_sentences_are_read_together_as_they_are_read_alone(pieces: list[str]) -> None:
+    text = " ".join(pieces)
+    parts = [part for part in sentences._SENTENCE_END.split(text)[: sentences._MOST_SENTENCES] if part.strip()]
+    alone = [found for found in map(sentences.Sentence.of, parts) if found.tokens]
+    assert list(sentences.sentences_of(text)) == alone
+
+
+def test_sentences_with_too_many_words_for_one_call_are_read_alone() -> None:
+    text = ". ".join("a b c d e " * 60 for _ in range(12))
+    assert [len(each.tokens) for each in sentences.sentences_of(text)] == [sentences._MOST_WORDS] * 12
+
+
+VETOES = st.sampled_from(
+    ["yes", "no", "Paris", "5", "-5", "two", "1912", "x", "(2, 3)", "A, B", "IV", "5 kg", "the", ".", "007"]
+)
+
+
+@given(
+    st.sampled_from(["", "In what order?", "What is the number of the gate?", "Where?", "What are the coordinates?"]),
+    st.lists(VETOES, min_size=1, max_size=3).map(" ".join),
+    st.lists(VETOES, max_size=4).map(" ".join),
+)
+@settings(max_examples=example_count(400))
+def test_what_cannot_be_contradicted_never_is(question: str, reference: str, answer: str) -> None:
+    reference, answer = rewritten(question, reference), rewritten(question, answer)
+    if not value_match._may_be_contradicted(question, reference):
+        (match,) = value_match.match_references(ValueMatcher(question, answer), question, answer, [reference])
+        assert not match.contradicted

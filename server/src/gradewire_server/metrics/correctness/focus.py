@@ -92,10 +92,10 @@ def _words_of(sentences: Sequence[str]) -> list[frozenset[str]]:
     found: list[frozenset[str]] = []
     begin = 0
     words = (*folded_words(f" {_END} ".join(sentences)), _END)
-    for place, word in enumerate(words):
-        if word == _END:
-            found.append(frozenset(words[begin:place]))
-            begin = place + 1
+    while begin < len(words):
+        end = words.index(_END, begin)
+        found.append(frozenset(words[begin:end]))
+        begin = end + 1
     return found
 
 

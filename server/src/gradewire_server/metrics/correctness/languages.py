@@ -59,6 +59,8 @@ def _without(text: str, references: Sequence[str]) -> str:
 
 
 def _is_of_other_script(word: str) -> bool:
+    if word.isascii():
+        return False
     if _IDEOGRAPHS.search(word):
         return True
     return len(word) >= _LEAST_LETTERS and not any(unicodedata.name(letter, "").startswith("LATIN") for letter in word)

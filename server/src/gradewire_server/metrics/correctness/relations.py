@@ -92,7 +92,7 @@ def relation_features(
             if not lacking:
                 compared.append(_Comparison((1.0, len(content))))
             continue
-        wanted = Sentence.of(reference.raw)
+        wanted = Sentence.shared(reference.raw)
         if not wanted.content:
             continue
         sentences = sentences or list(sentences_of(answer.raw))

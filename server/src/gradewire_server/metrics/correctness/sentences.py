@@ -1,13 +1,21 @@
 """Read the sentences of a text as words with their roles, and know which words are opposites."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Final, Self
 
-from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, NEGATIONS, VOCABULARY, FeatureText, clause_words
+from gradewire_server.metrics.correctness.words import (
+    FUNCTION_WORDS,
+    MAX_WORDS,
+    NEGATIONS,
+    VOCABULARY,
+    FeatureText,
+    clause_words,
+)
+from gradewire_server.metrics.text.lazy import lazy
 from gradewire_server.metrics.text.normalise import antonym_table, lemmatizer, opposites_of
 
 _MOST_SENTENCES: Final = 24
@@ -18,6 +26,9 @@ _MOST_SKIPPED: Final = 3
 """Maximum number of small words between a preposition and the word whose role it marks."""
 _MAX_CACHED_WORDS: Final = 4096
 _MAX_CACHED_QUESTIONS: Final = 64
+_MAX_SHARED: Final = 256
+"""Maximum number of characters in a reference whose sentence stays in the cache."""
+_MAX_SHARED_SENTENCES: Final = 1_024
 _WORDS: Final = VOCABULARY["words"]
 _END_IN_QUESTION: Final = re.compile(
     r"(?<!\b\w)(?<!\b[A-Z]\w)(?<!\bMrs)(?<!\bProf)\.(?=\s|$)|\.(?=\s+(?:Wh(?:o|at|en|ere|ich|y)|How)\b)|[!?\n\u3002\uff01\uff1f]"
@@ -38,6 +49,10 @@ _POSSESSIVE: Final = re.compile(r"(?<=\w)['\u2019]s\b|(?<=s)['\u2019](?=\s)")
 _SEPARATOR: Final = re.compile(r"[,;:](?!\w)|[()\u2014]|\s[\u2013-]\s|[.!?]\s")
 _FREE: Final = re.compile(r"\b(\w+)-free\b", re.IGNORECASE)
 _NO_LONGER: Final = re.compile(r"\bno longer\b", re.IGNORECASE)
+_END: Final = "zzend"
+"""A word between sentences while they are read together."""
+_FIRST_LONG: Final = "\u2070"
+"""The first character that may become more than four, which are cut at the end of a sentence."""
 _OWNER: Final = "zzowner"
 BREAK: Final = "zzbreak"
 """A token in the place of a comma, a bracket or the like."""
@@ -125,20 +140,22 @@ class Sentence:
     tokens: tuple[str, ...]
 
     @classmethod
+    def shared(cls, text: str) -> "Sentence":
+        """Return the same as `of`, for a reference, which is read once for many answers if it is short."""
+        return _sentence_of(text) if len(text) <= _MAX_SHARED else cls.of(text)
+
+    @classmethod
     def of(cls, text: str) -> Self:
         """Read a sentence, without "yes" or "no" at its beginning."""
-        text = text[:_MOST_CHARACTERS]
-        led = _LEADING_VERDICT.match(text)
-        text = text[led.end() :] if led and led.end() < len(text) else text
-        if "-free" in text:
-            text = _FREE.sub(r"without \1", text)
-        if "longer" in text:
-            text = _NO_LONGER.sub("not", text)
-        if "'" in text or "\u2019" in text:
-            text = _POSSESSIVE.sub(f" {_OWNER} ", text)
-        marked = _SEPARATOR.sub(f" {BREAK} ", text)
-        words = tuple(map(_base, clause_words(marked)[:_MOST_WORDS]))
-        if any(not _AUXILIARIES_OF_PASSIVE.get(word, _NONE).isdisjoint(words) for word in words):
+        return cls.of_words(clause_words(_marked(text)))
+
+    @classmethod
+    def of_words(cls, words: Sequence[str]) -> Self:
+        """Return the sentence of `clause_words`."""
+        words = tuple(map(_base, words[:_MOST_WORDS]))
+        if not _AUXILIARIES_OF_PASSIVE.keys().isdisjoint(words) and any(
+            not _AUXILIARIES_OF_PASSIVE.get(word, _NONE).isdisjoint(words) for word in words
+        ):
             words = tuple("by" if word in _AUXILIARIES_OF_PASSIVE else word for word in words)
         if not SIDES.keys().isdisjoint(words):
             words = tuple(_VERB_OF_SIDE[SIDES[word]] if word in SIDES else word for word in words)
@@ -150,17 +167,17 @@ class Sentence:
             )
         return cls(words)
 
-    @cached_property
+    @lazy
     def content(self) -> tuple[str, ...]:
         """The distinct words that bear content, in their order; negating words are not among them."""
         return tuple(dict.fromkeys(word for word in self.tokens if bears_content(word)))
 
-    @cached_property
+    @lazy
     def words(self) -> frozenset[str]:
         """The set of words."""
         return frozenset(self.tokens)
 
-    @cached_property
+    @lazy
     def places(self) -> Mapping[str, int]:
         """The first place of each word."""
         return {word: place for place, word in reversed(tuple(enumerate(self.tokens)))}
@@ -173,7 +190,7 @@ class Sentence:
         """Return True if the sentence begins with a pronoun that may mean the other one's first word."""
         return self.tokens[0] in _PRONOUNS and other.content[0] not in self.words
 
-    @cached_property
+    @lazy
     def pairs(self) -> frozenset[tuple[str, str]]:
         """The pairs of adjacent words."""
         return frozenset(pairwise(self.tokens))
@@ -206,13 +223,42 @@ class Sentence:
         return ""
 
 
+_sentence_of: Final = lru_cache(maxsize=_MAX_SHARED_SENTENCES)(Sentence.of)
+
+
+def _marked(text: str) -> str:
+    """Return a sentence with marks in place of genitives and pauses, without "yes" or "no" at its beginning."""
+    text = text[:_MOST_CHARACTERS]
+    led = _LEADING_VERDICT.match(text)
+    text = text[led.end() :] if led and led.end() < len(text) else text
+    if "-free" in text:
+        text = _FREE.sub(r"without \1", text)
+    if "longer" in text:
+        text = _NO_LONGER.sub("not", text)
+    if "'" in text or "\u2019" in text:
+        text = _POSSESSIVE.sub(f" {_OWNER} ", text)
+    return _SEPARATOR.sub(f" {BREAK} ", text)
+
+
 def sentences_of(text: str) -> Iterator[Sentence]:
     """Yield the sentences of a text, at most `_MOST_SENTENCES`."""
-    for part in islice(_SENTENCE_END.split(text), _MOST_SENTENCES):
-        if part.strip():
-            sentence = Sentence.of(part)
-            if sentence.tokens:
-                yield sentence
+    parts = [_marked(part) for part in islice(_SENTENCE_END.split(text), _MOST_SENTENCES) if part.strip()]
+    for words in _words_of(parts):
+        if words:
+            yield Sentence.of_words(words)
+
+
+def _words_of(sentences: Sequence[str]) -> list[Sequence[str]]:
+    """Return the words of each marked sentence, read in one call if possible, which takes less time."""
+    joined = f" {_END} ".join(sentences)
+    if len(sentences) > 1 and max(joined) < _FIRST_LONG:
+        words = (*clause_words(joined), _END)
+        places = [place for place, word in enumerate(words) if word == _END]
+        if len(words) < MAX_WORDS and len(places) == len(sentences):
+            found = [words[begin + 1 : end] for begin, end in pairwise((-1, *places))]
+            # Signs alone are words where there are no others.
+            return [each or clause_words(sentence) for each, sentence in zip(found, sentences, strict=True)]
+    return [clause_words(sentence) for sentence in sentences]
 
 
 def first_sentence(text: str) -> Sentence | None:
@@ -227,7 +273,7 @@ def asking(question: FeatureText) -> FeatureText:
     return the whole question.
     """
     found = _asking(question.raw)
-    return FeatureText.of(found) if found else question
+    return FeatureText.shared(found) if found else question
 
 
 @lru_cache(maxsize=_MAX_CACHED_QUESTIONS)

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from typing import Final
 
 from gradewire_server.metrics.correctness.sentences import asking
 from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, NEGATIONS, VOCABULARY, FeatureText, folded_words
+from gradewire_server.metrics.text.lazy import lazy
 from gradewire_server.metrics.text.normalise import known_words
 
 _MOST_CHARACTERS: Final = 800
@@ -70,17 +70,17 @@ class Clause:
     begins_sentence: bool
     is_heading: bool = False
 
-    @cached_property
+    @lazy
     def words(self) -> tuple[str, ...]:
         """The folded words."""
         return folded_words(self.text)
 
-    @cached_property
+    @lazy
     def content(self) -> frozenset[str]:
         """The words that bear content."""
         return frozenset(self.words) - _SMALL
 
-    @cached_property
+    @lazy
     def stems(self) -> frozenset[str]:
         """The beginnings of the words that bear content: "paint" for "painter"."""
         return _stems(self.content)
@@ -263,15 +263,15 @@ class _Part:
     ends: bool
     """True if a semicolon, a full stop or a word such as "while" follows."""
 
-    @cached_property
+    @lazy
     def distinct(self) -> frozenset[str]:
         return frozenset(self.words)
 
-    @cached_property
+    @lazy
     def stems(self) -> frozenset[str]:
         return _stems(self.distinct - _SMALL)
 
-    @cached_property
+    @lazy
     def beginning(self) -> str:
         """The kind of the first word, or "" if it is none with which parallel parts begin."""
         first = self.words[0]

@@ -9,6 +9,7 @@ from functools import lru_cache
 from importlib.resources import files
 from itertools import pairwise
 from math import nan
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -86,6 +87,7 @@ _MAX_SEARCHED_WORDS: Final = 64
 _MAX_REFERENCE_WORDS: Final = 32
 _MAX_ANSWER_WORDS: Final = 256
 _MAX_LETTERS: Final = 64
+_FIRST_LETTERS: Final = itemgetter(slice(_MAX_LETTERS))
 _MAX_ANSWER_LETTERS: Final = 4096
 _MAX_REFERENCE_LETTERS: Final = 128
 _MIN_EQUAL_LETTERS: Final = 4
@@ -152,10 +154,7 @@ def _folded_words(text: str) -> tuple[str, ...]:
     if _DIGIT.search(plain) is not None:
         plain = _ORDINAL_DIGITS.sub(r"\1", plain)
     words = split_words(plain)[:MAX_WORDS] or text.split()[:MAX_WORDS]
-    lemmas = map(lemma, words, words)
-    if _DIGITS.keys().isdisjoint(words):
-        return tuple(lemmas)
-    return tuple(_DIGITS.get(word, other) for word, other in zip(words, lemmas, strict=True))
+    return tuple(map(_DIGITS.get, words, map(lemma, words, words)))
 
 
 _words_of_phrase = lru_cache(maxsize=_MAX_CACHED_PHRASES)(_folded_words)
@@ -347,7 +346,7 @@ def spelling_features(
         of the words' Jaro-Winkler similarities, for the best reference or the first candidate, whichever is higher.
         `spelling_within`: the highest similarity of a reference to a part of the answer.
     """
-    words = _Spelt(tuple(dict.fromkeys(word[:_MAX_LETTERS] for word in answer.words))[:_MAX_ANSWER_WORDS])
+    words = _Spelt(tuple(dict.fromkeys(map(_FIRST_LETTERS, answer.words)))[:_MAX_ANSWER_WORDS])
     texts = dict.fromkeys(" ".join(each.words)[:_MAX_REFERENCE_LETTERS] for each in (best, *candidates))
     whole = " ".join(answer.words)[:_MAX_ANSWER_LETTERS]
     within = 0.0
@@ -385,8 +384,9 @@ class _Spelt:
         """Return the words to which a word is compared: if it is a known one, no other ones unless they begin alike."""
         if word not in known_words():
             return self.words
-        begin = word[: max(_MIN_EQUAL_LETTERS, len(word) - 1)]
-        return [*self.unknown, *(other for other in self.known if _begins(word, begin, other))]
+        first, begin = word[:_MIN_EQUAL_LETTERS], word[: max(_MIN_EQUAL_LETTERS, len(word) - 1)]
+        alike = (other for other in self.known if other.startswith(first))  # few words, all for which `_begins` is True
+        return [*self.unknown, *(other for other in alike if _begins(word, begin, other))]
 
 
 def _farthest(reference: FeatureText, answer: _Spelt, asked: Collection[str]) -> float:

@@ -6,6 +6,7 @@ The rules are this project's own; docs/reference/metrics.md describes them.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from typing_extensions import override
@@ -16,15 +17,16 @@ from gradewire_server.domain.metric import MetricInfo
 from gradewire_server.metrics.common import AnswerParameters, FailureError, TextMetric, cut_warning, final_answer_of
 from gradewire_server.metrics.matching.containment import EasyMatch, LexicalMatch
 from gradewire_server.metrics.matching.exact_match import ExactMatch
-from gradewire_server.metrics.mathematics.matching import compare_objects
-from gradewire_server.metrics.values.identifiers import identifier_conflict
-from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher, says
+from gradewire_server.metrics.mathematics.matching import compare_objects, may_be_object
+from gradewire_server.metrics.values.identifiers import asked_number, identifier_conflict
+from gradewire_server.metrics.values.lists import ordered_list
+from gradewire_server.metrics.values.matching import MAX_QUESTION, ValueMatch, ValueMatcher, says
 from gradewire_server.metrics.values.notations import rewritten
 from gradewire_server.metrics.values.quantities import Quantity
-from gradewire_server.metrics.values.reading import Kind, Outcome, Value, written_form
+from gradewire_server.metrics.values.reading import Kind, Outcome, Value, values_of, written_form
 from gradewire_server.metrics.values.results import result_conflict
-from gradewire_server.metrics.values.special import compare_special
-from gradewire_server.metrics.values.tokens import MAX_CHARACTERS
+from gradewire_server.metrics.values.special import compare_special, may_be_special
+from gradewire_server.metrics.values.tokens import MAX_CHARACTERS, plain
 from gradewire_server.metrics.values.value_readings import value_doubts
 
 _MAX_REFERENCES: Final = 64
@@ -129,14 +131,28 @@ def vetoes_text_match(item: Item) -> bool:
     """
     if any(has_verbatim(item.prediction, reference) for reference in item.references):
         return False
+    question, rewrite = item.question, partial(rewritten, item.question)
+    if not any(_may_be_contradicted(question, reference) for reference in map(rewrite, item.references)):
+        return False
     by_text = [any(each) for each in zip(*(metric.matches(item) for metric in _TEXT_METRICS), strict=True)]
     if not any(by_text):
         return False
-    question, said = item.question, rewritten(item.question, item.prediction)
+    said = rewrite(item.prediction)
     pairs = zip(item.references, by_text, strict=True)
-    references = [rewritten(question, reference) for reference, is_match in pairs if is_match]
+    references = [rewrite(reference) for reference, is_match in pairs if is_match]
     matches = match_references(ValueMatcher(question, said), question, said, references[:_MAX_REFERENCES])
     return bool(matches) and all(match.contradicted for match in matches)
+
+
+def _may_be_contradicted(question: str, reference: str) -> bool:
+    """Return False if a reference has nothing that an answer could contradict, as most names: a fast first look."""
+    return (
+        may_be_object(reference)
+        or may_be_special(question, reference)
+        or bool(values_of(reference))
+        or ordered_list(plain(reference), question[:MAX_QUESTION]) is not None
+        or asked_number(reference, question) is not None
+    )
 
 
 def has_verbatim(prediction: str, reference: str) -> bool:

@@ -119,6 +119,11 @@ _KINDS: Final = {
 }  # fmt: skip
 
 
+def may_be_object(reference: str) -> bool:
+    """Return False if `compare_objects` returns None for a reference, whatever else it compares: a fast first look."""
+    return len(reference) <= MAX_CLAIM and not reads_as_prose(LEAD.sub("", reference.strip()))
+
+
 def compare_objects(question: str, reference: str, answer: str) -> tuple[Kind, Outcome] | None:
     """Compare the object in an answer's final claim with a reference that is a mathematical object.
 
@@ -131,7 +136,7 @@ def compare_objects(question: str, reference: str, answer: str) -> tuple[Kind, O
         The object's kind and the outcome: FOUND, CONTRADICTED if the answer claims another object or denies this one,
         MISSING if it claims none. None if the reference is not such an object: a plain number, an amount, a text.
     """
-    if len(reference) > MAX_CLAIM or reads_as_prose(LEAD.sub("", reference.strip())):
+    if not may_be_object(reference):
         return None
     reference, answer = (localized(question, with_and(question, text)) for text in (reference, answer))
     wanted = _reference(question, reference)

@@ -2,10 +2,11 @@
 
 import re
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import lru_cache
 from math import isclose
 from typing import Any, Final
 
+from gradewire_server.metrics.text.lazy import lazy
 from gradewire_server.metrics.values.dates import Date, DatePrecision
 from gradewire_server.metrics.values.formulas import Relation
 from gradewire_server.metrics.values.identifiers import asked_number
@@ -20,6 +21,7 @@ from gradewire_server.metrics.values.units import PERCENT
 
 MAX_QUESTION: Final = 2_048
 """Maximum number of characters to read from a question."""
+_MAX_CACHED_QUESTIONS: Final = 128
 _ASKED: Final = re.compile(r"\b(?:what|which|in)\s+(year|month|day|date)\b", re.IGNORECASE)
 _FINENESS: Final = {
     "year": DatePrecision.YEAR,
@@ -215,6 +217,9 @@ def _scaled(quantity: Quantity, scale: float) -> Quantity:
     return replace(quantity, value=quantity.value * scale, place=quantity.place * scale, upper=upper)
 
 
+_question_of: Final = lru_cache(maxsize=_MAX_CACHED_QUESTIONS)(Question.of)
+
+
 @dataclass(frozen=True, slots=True)
 class ValueMatch:
     """A comparison of an answer with a reference's values.
@@ -300,28 +305,28 @@ class ValueMatcher:
         self._is_rewritten = is_rewritten
         self._wanted: dict[str, tuple[Value, ...]] = {}
 
-    @cached_property
+    @lazy
     def _answer(self) -> str:
         return self._given_answer if self._is_rewritten else rewritten(self._question, self._given_answer)
 
-    @cached_property
+    @lazy
     def question(self) -> Question:
         """The question's values and hints."""
-        return Question.of(self._question)
+        return _question_of(self._question[:MAX_QUESTION])
 
-    @cached_property
+    @lazy
     def values(self) -> tuple[Value, ...]:
         """The answer's values in order."""
         return values_of(self._answer)
 
-    @cached_property
+    @lazy
     def _joined(self) -> tuple[Value, ...]:
         """The answer's values if numbers like "1, 776" count as one number; empty if the answer has no such number."""
         written = plain(self._answer)
         joined = _PARTED.sub(",", written)
         return () if joined == written else values_of(joined)
 
-    @cached_property
+    @lazy
     def _values_not_in_question(self) -> tuple[Value, ...]:
         return tuple(value for value in self.values if not self.question.has(value))
 

@@ -154,6 +154,10 @@ class Value:
 MAX_VALUES: Final = 64
 """Maximum number of values in a text. If there are more, half of this number is kept at each end."""
 
+_MAX_SHORT: Final = 64
+_MAX_CACHED: Final = 2_048
+"""Maximum number of short texts with cached values, which take at most 30 MB; most have no value or one."""
+
 _FIRST_WORDS: Final = frozenset({
     *MONTH_NAMES, *MONTHS_ELSEWHERE, *WEEKDAYS, *DECADES, *SEASONS, *SMALL, *TENS, *ORDINALS, *NUMBERS_ALONE,
     *NUMBERS_ELSEWHERE, *VOCABULARY["dates"]["named_times"], *_WORDS["beginners"].split(), "a", "an",
@@ -196,9 +200,12 @@ def written_form(text: str) -> str:
     return with_signs(plain(text))
 
 
-@lru_cache(maxsize=128)
 def values_of(text: str) -> tuple[Value, ...]:
     """Return a text's values in order, at most MAX_VALUES."""
+    return _values_of_short(text) if len(text) <= _MAX_SHORT else _values_of_long(text)
+
+
+def _read_values(text: str) -> tuple[Value, ...]:
     written = written_form(text)
     characters = frozenset(written)
     if DIGITS.isdisjoint(characters) and not _may_have_value_in_words(written) and _SIGNS.isdisjoint(characters):
@@ -226,6 +233,11 @@ def values_of(text: str) -> tuple[Value, ...]:
     if len(values) == 1 and values[0].text.strip(" .!\n") == written.strip(" .!\n"):
         values = [replace(values[0], whole=True)]
     return tuple(values)
+
+
+# References repeat from answer to answer.
+_values_of_short: Final = lru_cache(maxsize=_MAX_CACHED)(_read_values)
+_values_of_long: Final = lru_cache(maxsize=64)(_read_values)
 
 
 def _with_roles(written: str, found: Sequence[tuple[int, Value]]) -> list[Value]:

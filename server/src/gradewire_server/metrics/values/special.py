@@ -72,11 +72,9 @@ def compare_special(question: str, reference: str, answer: str) -> Compared | No
 
     `reference` and `answer` may have LaTeX. The outcome is CONTRADICTED if the answer has another value of the kind.
     """
-    bare = plain(reference[: 4 * _MAX_REFERENCE]).strip(_AROUND)
-    if not bare or len(bare) > _MAX_REFERENCE:
-        return None
+    bare = _bare(reference)
     question = question[-_MAX_QUESTION:]
-    if not (_may_be_special(bare) or _asks_for_coordinates(question)):
+    if bare is None or not (_may_be_special(bare) or _asks_for_coordinates(question)):
         return None
     said = _plain_answer(answer[:_MAX_ANSWER])
     for compare in (
@@ -96,6 +94,18 @@ def compare_special(question: str, reference: str, answer: str) -> Compared | No
         if (found := compare(question, bare, said)) is not None:
             return found
     return None
+
+
+def may_be_special(question: str, reference: str) -> bool:
+    """Return False if `compare_special` returns None for a reference, whatever the answer is: a fast first look."""
+    bare = _bare(reference)
+    return bare is not None and (_may_be_special(bare) or _asks_for_coordinates(question[-_MAX_QUESTION:]))
+
+
+def _bare(reference: str) -> str | None:
+    """Return a short reference in plain form, without signs around it; None for a long one or one without others."""
+    bare = plain(reference[: 4 * _MAX_REFERENCE]).strip(_AROUND)
+    return bare if bare and len(bare) <= _MAX_REFERENCE else None
 
 
 def _may_be_special(reference: str) -> bool:
