@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gradewire_models import runtime
-from gradewire_models.runtime import cpu_session_options
+from gradewire_models.runtime import cpu_session_options, onnxruntime, without_plugin_warning
 
 EXACT = "session.x64quantprecision"
 PROGRAM = """
@@ -37,3 +37,17 @@ def test_the_exact_kernel_is_for_processors_without_vnni_alone(monkeypatch: pyte
     monkeypatch.setattr(runtime, "has_vnni", lambda: True)
     with pytest.raises(RuntimeError, match=EXACT):
         cpu_session_options(1).get_session_config_entry(EXACT)
+
+
+def test_onnx_runtime_is_quiet_only_while_a_session_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    levels: list[int] = []
+    monkeypatch.setattr(onnxruntime, "set_default_logger_severity", levels.append)
+
+    def fail() -> None:
+        with without_plugin_warning():
+            assert levels == [3], "errors are logged, such as a library that is missing"
+            raise OSError
+
+    with pytest.raises(OSError):  # noqa: PT011 - it has no message
+        fail()
+    assert levels == [3, 2]

@@ -6,8 +6,10 @@ service for private answers must not send reports by default. To send reports, s
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
@@ -18,7 +20,10 @@ from gradewire_models.processor import has_vnni
 if TYPE_CHECKING:
     from onnx import NodeProto
 
-__all__ = ["cpu_session_options", "onnxruntime", "open_int8"]
+__all__ = ["cpu_session_options", "onnxruntime", "open_int8", "without_plugin_warning"]
+
+_LOG_WARNINGS: Final = 2
+_LOG_ERRORS: Final = 3
 
 
 def cpu_session_options(threads: int) -> onnxruntime.SessionOptions:
@@ -37,6 +42,20 @@ def cpu_session_options(threads: int) -> onnxruntime.SessionOptions:
     if not has_vnni():
         options.add_session_config_entry("session.x64quantprecision", "1")
     return options
+
+
+@contextmanager
+def without_plugin_warning() -> Iterator[None]:
+    """Keep ONNX Runtime from warning about a missing plugin device while a session for a GPU opens.
+
+    If the provider's options name a device, ONNX Runtime first looks for a plugin with that device. The CUDA provider
+    is built in, so there is no plugin, and the built-in provider is used. Errors are still logged.
+    """
+    onnxruntime.set_default_logger_severity(_LOG_ERRORS)
+    try:
+        yield
+    finally:
+        onnxruntime.set_default_logger_severity(_LOG_WARNINGS)
 
 
 def open_int8(path: Path, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -39,6 +40,8 @@ _log = logging.getLogger(__name__)
 
 _OBSERVE_EVERY_S: Final = 0.25
 """Seconds between health checks. A judge's restart takes longer than this, so health shows each restart."""
+_GPU_SWITCH_S: Final = 0.0005
+"""Seconds after which a thread gives Python's lock to the next one, in a process that uses a GPU."""
 _LOST_GRACE_S: Final = 2.0
 """Seconds for calls in flight if the process lost its GPU. Their texts have failed, so only their replies are due."""
 _LASTING_S: Final = 5.0
@@ -210,6 +213,10 @@ def run(
         The exit code: 0, or 1 if the server cannot start. If it loses its GPU, the process ends with exit code 1.
     """
     return_large_blocks()
+    if settings.engine.gpu.required:
+        # Threads prepare and read a GPU's batches in Python. With the default interval, the event loop would wait up
+        # to 5 ms for every turn.
+        sys.setswitchinterval(_GPU_SWITCH_S)
     stop = stop or Stop()
 
     async def until_signal(flood: FloodFilter) -> None:

@@ -3,9 +3,8 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future  # noqa: TC003 - one way of importing types, everywhere
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from gradewire_models.repository.built import BuiltModel
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
-from gradewire_models.runtime import onnxruntime
+from gradewire_models.runtime import onnxruntime, without_plugin_warning
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.encoders.encoder import RunOutput
 from gradewire_server.encoders.gpu_shapes import MAX_RUN_TOKENS, Bucket, Buckets, Part, measure, pad
@@ -44,8 +43,6 @@ _FEEDERS: Final = 2
 """The number of batches that are on their way to the GPU: one that it computes, and the next one."""
 _RETRY_S: Final = 60.0
 """Seconds after which a shape is tried again that did not fit, because another program may have freed memory."""
-_LOG_WARNINGS: Final = 2
-_LOG_ERRORS: Final = 3
 _TOO_LONG: Final = Failure(
     Status.INVALID_INPUT, "the text is too long for the free memory of the server's GPU. Send a shorter text"
 )
@@ -228,20 +225,6 @@ def gpu_compute(compute: ComputeConfig, config: GpuConfig) -> ComputeConfig:
         max_batch_tokens=batch_tokens,
         max_batch_texts=max(compute.max_batch_texts, batch_tokens // 8),
     )
-
-
-@contextmanager
-def without_plugin_warning() -> Iterator[None]:
-    """Keep ONNX Runtime from warning about a missing plugin device while a session opens.
-
-    If the provider's options name a device, ONNX Runtime first looks for a plugin with that device. The CUDA provider
-    is built in, so there never is one, and the built-in provider is used. Errors are still logged.
-    """
-    onnxruntime.set_default_logger_severity(_LOG_ERRORS)
-    try:
-        yield
-    finally:
-        onnxruntime.set_default_logger_severity(_LOG_WARNINGS)
 
 
 def open_bound(model: BuiltModel, config: GpuConfig, index: int, buckets: Buckets) -> BoundSession:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_models.judges.cores.rows import Core, CoreError, CoreLimits, DeviceError, Row, RowResult, Run
-from gradewire_models.runtime import cpu_session_options, onnxruntime
+from gradewire_models.runtime import cpu_session_options, onnxruntime, without_plugin_warning
 
 CUDA_PROVIDER: Final = "CUDAExecutionProvider"
 _CPU_PROVIDER: Final = "CPUExecutionProvider"
@@ -259,7 +259,8 @@ def open_padded(path: Path, *, threads: int, device: str) -> PaddedCore:
     options = cpu_session_options(threads)
     options.enable_mem_pattern = False  # avoid a memory plan for each input shape
     try:
-        session = onnxruntime.InferenceSession(path, options, providers=providers, enable_fallback=0)
+        with without_plugin_warning():
+            session = onnxruntime.InferenceSession(path, options, providers=providers, enable_fallback=0)
     except Exception as error:  # ONNX Runtime's errors have no common base below Exception
         raise CoreError(f"cannot open {path.name} on {device}: {error}") from error
     if kind == "cuda" and CUDA_PROVIDER not in session.get_providers():
