@@ -43,12 +43,14 @@ from gradewire_server.metrics.correctness.features import features_of
 from gradewire_server.metrics.correctness.fit import VERDICT, CorrectnessFit, read_fit
 from gradewire_server.metrics.correctness.metric import VERSION
 from gradewire_stats.agreement.statistics import auc
+from gradewire_stats.bootstrap import draws, interval, numbered
 from gradewire_stats.calibration.labelled_rows import half_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SEED: Final = 20261129
+RESAMPLES: Final = 1000
 
 
 def main() -> None:
@@ -125,10 +127,14 @@ def shipped_fit(model: str, grader: str) -> CorrectnessFit:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A fit's probabilities with the features of a base and of its variant, both float64[rows]."""
+    """A fit's probabilities with the features of a base and of its variant, both float64[rows].
+
+    `questions` is int[rows], each row's question number, from 0 without gaps.
+    """
 
     grader: str
     right: NDArray[np.bool_]
+    questions: NDArray[np.intp]
     base: NDArray[np.float64]
     variant: NDArray[np.float64]
 
@@ -141,7 +147,8 @@ class Comparison:
         """
         if before.rows != after.rows:
             raise ValueError("the rows of the base and of the variant differ")
-        return cls(grader, before.labels > 0, *(probabilities(fit, rows) for rows in (before, after)))
+        found = (probabilities(fit, rows) for rows in (before, after))
+        return cls(grader, before.labels > 0, numbered(before.keys), *found)
 
     @property
     def auc(self) -> float:
@@ -152,6 +159,20 @@ class Comparison:
     def auc_change(self) -> float:
         """The variant's AUC minus the base's."""
         return self.auc - auc(self.base, self.right)
+
+    def auc_change_interval(self) -> tuple[float, float] | None:
+        """Return a 95 % interval of `auc_change` by bootstrap over questions, or None with too few questions."""
+        strata = np.zeros(int(self.questions.max(initial=-1)) + 1, np.intp)
+        changes = [
+            self._auc_change_of(np.repeat(np.arange(len(self.right)), weights[self.questions].astype(np.intp)))
+            for chunk in draws(strata, resamples=RESAMPLES, seed=SEED)
+            for weights in chunk
+        ]
+        return interval(np.array(changes))
+
+    def _auc_change_of(self, rows: NDArray[np.intp]) -> float:
+        right = self.right[rows]
+        return auc(self.variant[rows], right) - auc(self.base[rows], right)
 
     @property
     def changes(self) -> NDArray[np.float64]:
@@ -173,19 +194,28 @@ def probabilities(fit: CorrectnessFit, rows: ScoredRows) -> NDArray[np.float64]:
 
 def table(model: str, found: list[Comparison]) -> str:
     """Return a Markdown table with a line for each fit."""
-    columns = ("AUC of the base", "of the variant", "change", "largest change of a score", "mean", "other verdicts")
+    columns = (
+        "AUC of the base",
+        "of the variant",
+        "change [95 %]",
+        "largest change of a score",
+        "mean",
+        "other verdicts",
+    )
     head = f"| variant | fit | rows | {' | '.join(columns)} |\n|---|---|---:|---:|---:|---:|---:|---:|---:|"
     return "\n".join((head, *(_line(model, each) for each in found)))
 
 
 def _line(model: str, found: Comparison) -> str:
+    bounds = found.auc_change_interval()
+    around = "" if bounds is None else f" [{bounds[0]:+.6f}, {bounds[1]:+.6f}]"
     values = (
         f"`{model}`",
         f"with {found.grader}" if found.grader else "without a grader",
         f"{len(found.right)}",
         f"{auc(found.base, found.right):.6f}",
         f"{found.auc:.6f}",
-        f"{found.auc_change:+.6f}",
+        f"{found.auc_change:+.6f}{around}",
         f"{found.changes.max():.5f}",
         f"{found.changes.mean():.6f}",
         f"{found.other_verdicts}",

@@ -14,7 +14,7 @@ CASES: dict[str, dict[str, Any]] = {
     "gpu": {
         "triton": {"gpus": 1},
         "models": {
-            "names": ["all-MiniLM-L6-v2-fp16-cuda", "all-mpnet-base-v2-fp16-cuda"],
+            "names": ["all-MiniLM-L6-v2-fp16-cuda", "grader-mini-fp16-cuda"],
             "buildArguments": ["--instances", "2"],
         },
         "tls": {"existingSecret": "tls", "clientCa": True, "http": True},

@@ -78,7 +78,7 @@ def test_they_are_the_bases_numbers_for_other_digests(tmp_path: Path) -> None:
     assert after["auto", ""] == before["auto", ""] | own | {"correctness_fit": fit_id(text)}
     assert {each.model_digest for each in variant.calibrations} == {"b" * 64}
     said = next(each for each in variant.calibrations if each.parameters == (("grader", GRADER),)).described
-    assert f"; with {BASE}, compared on 12 rows" in said
+    assert said.startswith(f"catalog: fitted on {BASE}'s scores (compared on 12 rows) of half b of EVOUNA dev, ")
 
 
 def test_the_server_reads_them_as_fits_of_the_variant(tmp_path: Path) -> None:

@@ -38,11 +38,12 @@ def with_compared_fits(model: CatalogModel, models: Mapping[str, CatalogModel]) 
                 "no fit with this grader"
             )
     graders = {known: models[variant] for known, variant in compared.graders.items()}
-    return replace(model, calibrations=merge(model.calibrations, _derived(model, base, graders)))
+    found = _derived(model, base, graders, f"{base.name}'s scores (compared on {compared.rows} rows)")
+    return replace(model, calibrations=merge(model.calibrations, found))
 
 
 def _derived(
-    model: CatalogModel, base: CatalogModel, graders: Mapping[str, CatalogModel]
+    model: CatalogModel, base: CatalogModel, graders: Mapping[str, CatalogModel], scores: str
 ) -> Iterator[StoredCalibration]:
     identities: dict[str, str] = {}
     # A fit of `auto` names the fit of `correctness` that it uses, so it comes after this fit.
@@ -67,14 +68,10 @@ def _derived(
             model_digest=model.digest,
             parameters=tuple(parameters.items()),
             fit=text,
-            fitted_on=f"{calibration.fitted_on}; with {base.name}, compared on {_rows(model)}",
+            fitted_on=f"{scores} of {calibration.fitted_on}",
         )
 
 
-def _rows(model: CatalogModel) -> str:
-    return f"{model.compared_fits.rows} rows" if model.compared_fits else ""
-
-
 def _identity(text: str) -> str:
-    # As `gradewire_server.metrics.correctness.fit.fit_id`.
+    # Keep equal to `gradewire_server.metrics.correctness.fit.fit_id`.
     return hashlib.sha256(text.encode()).hexdigest()[:_FIT_ID_CHARACTERS]

@@ -213,7 +213,10 @@ def _tell(result: "BuildResult") -> None:
             f"  dropped, because the model's vectors changed: {fitted.summary}. Fit it again: gradewire calibrate"
         )
     if not model.on_cpu:
+        known = load_catalog().get(model.name)
+        if known is not None and known.compared_fits is not None:
+            click.echo(f"  {known.compared_fits.summary}")
         click.echo(
-            "  never tested on a GPU, not even in gradewire's own tests. Compare its scores on your GPU with "
+            "  gradewire's tests run this model on CPUs only. Compare its scores on your GPU with "
             f"{model.base}'s before you rely on them (docs/reference/models.md)"
         )

@@ -101,6 +101,8 @@ def list_models(repository: Path, judge_repository: Path | None) -> None:
             if variant.base == entry.name:
                 click.echo(f"  variant {variant.name}: {variant.title}")
                 click.echo(f"    {_state(variant, built.get(variant.name))}")
+                if variant.compared_fits is not None:
+                    click.echo(f"    {variant.compared_fits.summary}")
                 _tell_remarks(built.get(variant.name), indent="    ")
     for name in sorted(set(built) - set(load_catalog())):
         adapter = built[name].adapter
