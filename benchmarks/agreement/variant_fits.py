@@ -3,9 +3,9 @@
 `python -m benchmarks.agreement.variant_fits --data .data/evouna_dev.jsonl --model all-MiniLM-L6-v2-fp16-cuda --grader
 grader-mini-fp16-cuda` scores the rows in half b, which grader-mini has not read, with both models. It prints a Markdown
 table, and the table `compared_fits` for the catalog. Vectors of a GPU variant are computed on this machine's CPU with
-the variant's own graph: for fp16, weights are rounded to float16, and so is the result of every operator. A GPU sums
-products in another order, so its last bits differ from these. Features are stored in --results, so an interrupted run
-resumes.
+the variant's own graph: for fp16, weights are rounded to float16, and so is the result of every operator
+(`half_precision`). A GPU sums products in another order, so its last bits differ from these. Features are stored in
+--results, so an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import onnx
 from benchmarks.agreement.correctness import RESULTS, written
 from benchmarks.agreement.correctness_rows import COLUMNS, WITH_GRADER, ScoredRows
+from benchmarks.agreement.half_precision import rounding_every_result
 from benchmarks.common.rows import DEFAULT_DATA, Row, read_lines, resume_or_overwrite, sample_rows
 from benchmarks.common.servers import run_gradewire
 
@@ -37,6 +39,7 @@ from gradewire_models.repository.config import (
     read_config,
     write_config,
 )
+from gradewire_models.repository.digest import record_file
 from gradewire_models.repository.serving import Serving, write_warmup
 from gradewire_proto.wire_rules import NO_GRADER
 from gradewire_server.metrics.correctness.features import features_of
@@ -90,16 +93,20 @@ def drawn_rows(data: Path, count: int) -> list[Row]:
 
 
 def on_cpu(built: BuiltModel, repository: Path) -> str:
-    """Write a copy of a GPU model that the server runs on CPUs, without its fits; return the copy's name."""
+    """Write a copy of a GPU model that the server runs on CPUs in the model's precision; return the copy's name.
+
+    The copy has no fits.
+    """
     precision = built.numeric_class.partition("-")[0]
     name = f"{built.name}-on-cpu"
     target = repository / name
     shutil.rmtree(target, ignore_errors=True)
     (target / FIRST_VERSION).mkdir(parents=True)
-    (target / FIRST_VERSION / GRAPH_FILE).symlink_to(built.onnx_path.resolve())
+    graph = target / FIRST_VERSION / GRAPH_FILE
+    graph.write_bytes(rounding_every_result(onnx.load(built.onnx_path)).SerializeToString(deterministic=True))
     (target / TOKENIZER_FILE).symlink_to(built.tokenizer_path.resolve())
     write_warmup(target, built.max_tokens)
-    files = files_in(read_config(built.directory / CONFIG_FILE)[1])
+    files = replace(files_in(read_config(built.directory / CONFIG_FILE)[1]), onnx=record_file(graph))
     metadata = replace(built, name=name, base="", numeric_class=f"{precision}-cpu", calibrations=())
     write_config(target / CONFIG_FILE, make_config(metadata, files, Serving()))
     return name
@@ -226,7 +233,10 @@ def _line(model: str, found: Comparison) -> str:
 def catalog_entry(found: Comparison, rows: ScoredRows, options: argparse.Namespace) -> str:
     """Return the variant's table for the catalog, in TOML."""
     graders = f'{{ {found.grader} = "{options.grader}" }}' if found.grader else "{}"
-    precision = find_model(options.model).numeric_class.partition("-")[0]
+    precision, *of_grader = (
+        find_model(name).numeric_class.partition("-")[0] for name in (options.model, options.grader) if name
+    )
+    others = "".join(f", the grader in {each}" for each in of_grader if each != precision)
     return "\n".join(
         [
             "[variant.compared_fits]",
@@ -237,7 +247,7 @@ def catalog_entry(found: Comparison, rows: ScoredRows, options: argparse.Namespa
             f"auc = {found.auc:.6f}",
             f"auc_change = {found.auc_change:.6f}",
             f"max_change = {np.ceil(found.changes.max() * 1e5) / 1e5:.5f}",
-            f'computed = "{precision} on a CPU"',
+            f'computed = "in {precision}{others}{"," * bool(others)} on a CPU"',
             f'date = "{datetime.now(UTC).date().isoformat()}"',
         ]
     )

@@ -68,13 +68,18 @@ def test_the_catalogs_table_is_one_that_the_catalog_reads() -> None:
     rows = [row(number, label) for number, label in enumerate((1, 1, 0, 0))]
     values = np.zeros((4, len(COLUMNS)))
     scored = ScoredRows(rows, "evouna", COLUMNS, values, np.zeros((4, len(INPUT_KIND))), values[:, 0], "correctness/3")
-    options = argparse.Namespace(model=ENCODER, grader="grader-mini-fp16-cuda", data=Path("some.jsonl"))
-    text = catalog_entry(compared(np.array([0.9, 0.6, 0.4, 0.1004321]), "grader-mini"), scored, options)
-    entry = tomllib.loads(text)["variant"]["compared_fits"]
-    found = read_table(ComparedFits, {**entry, "date": str(entry["date"])})
+    variant = compared(np.array([0.9, 0.6, 0.4, 0.1004321]), "grader-mini")
+
+    def read(model: str) -> ComparedFits:
+        options = argparse.Namespace(model=model, grader="grader-mini-fp16-cuda", data=Path("some.jsonl"))
+        entry = tomllib.loads(catalog_entry(variant, scored, options))["variant"]["compared_fits"]
+        return read_table(ComparedFits, {**entry, "date": str(entry["date"])})
+
+    found = read(ENCODER)
     assert found.graders == {"grader-mini": "grader-mini-fp16-cuda"}
     assert (found.rows, found.rows_sha256, found.auc, found.max_change) == (4, sha256_of(rows), 1.0, 0.00044)
-    assert found.computed == "fp16 on a CPU"
+    assert found.computed == "in fp16 on a CPU"
+    assert read("all-MiniLM-L6-v2-fp32-cuda").computed == "in fp32, the grader in fp16, on a CPU"
 
 
 def test_rows_are_drawn_of_the_half_that_the_grader_has_not_read(tmp_path: Path) -> None:
@@ -111,6 +116,7 @@ def test_a_copy_for_cpus_has_the_variants_graph_and_none_of_its_fits(minilm: Pat
         name = on_cpu(variant, repository)
     copy = load_built(repository, name)
     assert (name, copy.numeric_class, copy.on_cpu) == (f"{ENCODER}-on-cpu", "fp16-cpu", True)
+    # The stand-in's graph is in float32, in which nothing is rounded.
     assert copy.onnx_path.read_bytes() == variant.onnx_path.read_bytes()
     assert copy.calibrations == ()
     assert copy.digest != variant.digest
