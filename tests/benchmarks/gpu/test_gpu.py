@@ -1,5 +1,6 @@
 """The parts of benchmarks/gpu.sh that need neither a GPU nor minutes."""
 
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from benchmarks.gpu.steps import RUN_S, steps_for
 from gradewire_models.repository.built import load_built
 from gradewire_server.encoders.cuda import Gpu
 
+ROOT = Path(__file__).parents[3]
 WITHOUT = Machine(2, "3.11", "1.31", "", (), Gpu(None, "there is no GPU"))
 
 
@@ -102,6 +104,14 @@ def test_budgets_fit_into_nine_minutes() -> None:
     budgets = [step.budget_s for step in steps_for(JudgeChoice())]
     assert sum(budgets) <= RUN_S < 540 - 20
     assert min(budgets) > 10  # more than a step's grace
+
+
+def test_the_page_has_every_step_and_its_budget() -> None:
+    page = (ROOT / "docs" / "operate" / "triton-and-gpu.md").read_text("utf-8")
+    written: dict[str, int] = {}
+    for names, seconds in re.findall(r"^\| (`[a-z-]+`(?:, `[a-z-]+`)*) \| .* \| ([\d, ]+) \|$", page, re.MULTILINE):
+        written |= zip(re.findall(r"`([a-z-]+)`", names), map(int, seconds.split(", ")), strict=True)
+    assert written == {step.name: step.budget_s for step in steps_for(JudgeChoice())}
 
 
 def test_a_gpu_is_shared_by_server_processes_and_calls(minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
