@@ -110,7 +110,7 @@ def lave(bench: Bench, judge: JudgeChoice) -> Iterator[Row]:
             needed_s = (len(started) - number) * (_TAIL_S + 2 * len(LOADS) * bench.seconds)
             try:
                 yield from rates(bench, name, vllm.wait(max(1.0, bench.left_s - needed_s)))
-            except RuntimeError as error:
+            except (RuntimeError, GradewireError) as error:
                 failures.append(f"{name}: {error}")
     if failures:
         raise RuntimeError("; ".join(failures))
@@ -233,7 +233,11 @@ def plainly_asked(judge: JudgeServer, at_a_time: int, seconds: float) -> Row:
                     "logprobs": True,
                     "top_logprobs": 20,
                 }
-                reply = await client.post(f"{judge.url}/chat/completions", json=body)
+                try:
+                    reply = await client.post(f"{judge.url}/chat/completions", json=body)
+                except httpx2.HTTPError as error:
+                    failures[type(error).__name__] += 1
+                    return
                 if reply.status_code == httpx2.codes.OK:
                     done += 1
                 else:

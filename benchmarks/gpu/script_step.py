@@ -1,6 +1,7 @@
-"""Measure SMILE by a script around sentence-transformers on the same card, as people write it and tuned."""
+"""Measure SMILE by a script around sentence-transformers on the same card, untuned and tuned."""
 
 import importlib.util
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ def script(bench: Bench) -> Iterator[Row]:
         NotRunError: There is no GPU, no sentence-transformers or no folder of the encoder.
     """
     device = bench.device()
+    # The machine's torch and sentence-transformers check the versions of packages that the pack has too.
+    sys.path.sort(key=lambda path: ".gpu-pack" in path)
     for name in ("torch", "sentence_transformers"):
         if importlib.util.find_spec(name) is None:
             raise NotRunError(f"this Python lacks {name}. Use one that has it (PYTHON=…)")

@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+from benchmarks.common.ports import free_port
 from benchmarks.gpu import judging, vllm_servers
 from benchmarks.gpu.judge_sizes import LARGE, SMALL
 from benchmarks.gpu.judging import JudgeChoice, judged, lave, plainly_asked
@@ -308,6 +309,13 @@ async def test_a_plain_client_asks_for_one_token_of_prompts_with_a_common_beginn
     first, own = zip(*([message["content"] for message in body["messages"]] for body in bodies), strict=True)
     assert len(set(first)) == 1
     assert len(set(own)) == len(own)
+
+
+def test_a_plain_client_counts_calls_that_do_not_reach_a_server() -> None:
+    row = plainly_asked(JudgeServer(f"http://127.0.0.1:{free_port()}/v1", "m"), 2, 0.05)
+    assert row["items"] == 0
+    assert row["failed"] >= 2
+    assert row["why"] == f"{row['failed']} ConnectError"
 
 
 async def test_a_plain_client_counts_what_the_server_refuses() -> None:
