@@ -19,6 +19,7 @@ from scipy.stats import kendalltau
 
 from gradewire_cli.leaderboard.run import LEAST_INSTRUCTIONS, LEAST_ROUND, ROUNDS
 from gradewire_stats.ratings import (
+    USUAL_SCALE,
     ChosenPair,
     Matches,
     PairCounts,
@@ -29,7 +30,6 @@ from gradewire_stats.ratings import (
     pair_counts,
     rate,
 )
-from gradewire_stats.ratings.strengths import ELO_PER_NAT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -124,7 +124,7 @@ class World:
 def truth_of(field: Field) -> np.ndarray:
     """Return the Bradley-Terry ratings for the whole population of instructions."""
     if not field.spread:
-        return np.asarray(1000 + ELO_PER_NAT * (field.strengths - field.strengths.mean()))
+        return np.asarray(1000 + USUAL_SCALE.per_nat * (field.strengths - field.strengths.mean()))
     matches = field.tournament(_MANY_INSTRUCTIONS, 4, seed=10**6)
     return np.asarray(bradley_terry(pair_counts(matches)).ratings()[0])
 
@@ -167,7 +167,7 @@ def main() -> None:
     parser.add_argument("--target-width", type=float)
     parser.add_argument("--resamples", type=int, default=1000)
     options = parser.parse_args()
-    field = Field(np.linspace(1, -1, options.models) * options.range / 2 / ELO_PER_NAT, options.spread)
+    field = Field(np.linspace(1, -1, options.models) * options.range / 2 / USUAL_SCALE.per_nat, options.spread)
     began = time.perf_counter()
     truths = {
         "Bradley-Terry": truth_of(field),

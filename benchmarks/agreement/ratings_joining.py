@@ -15,8 +15,7 @@ import time
 import numpy as np
 from benchmarks.agreement.ratings_coverage import Field, World
 
-from gradewire_stats.ratings import ChosenPair, Matches, PairPool, next_pairs, pair_counts, rate
-from gradewire_stats.ratings.strengths import ELO_PER_NAT
+from gradewire_stats.ratings import USUAL_SCALE, ChosenPair, Matches, PairPool, next_pairs, pair_counts, rate
 
 _BATCH = 24
 
@@ -65,7 +64,7 @@ def main() -> None:
     print("spread  new model  against all 12  full round robin  chosen  of all 12  of the round robin")
     for spread in (0.0, 0.5, 1.0):
         for place in (-0.5, 0.0, 0.5):
-            strengths = np.append(np.linspace(0.5, -0.5, 12), place) * options.range / ELO_PER_NAT
+            strengths = np.append(np.linspace(0.5, -0.5, 12), place) * options.range / USUAL_SCALE.per_nat
             field = Field(strengths, spread)
             found = np.array([costs(field, options, seed, options.target_width) for seed in range(options.seeds)])
             every, chosen = found.mean(axis=0)

@@ -1,5 +1,6 @@
 """Strengths with length and position held fixed: known effects are found, and none is found where there is none."""
 
+import itertools
 import math
 
 import numpy as np
@@ -251,3 +252,52 @@ def test_what_wins_do_not_connect_has_half_a_win_and_half_a_loss_more(wins: int)
     apart = brentq(lambda d: wins * (1 - expit(d)) + 0.5 - expit(d / 2), 0.0, 50.0)
     found = bradley_terry(pair_counts(matches)).values[0]
     assert found[0] - found[1] == pytest.approx(apart, abs=1e-6)
+
+
+def judged_by_two(effect: float, *, instructions: int = 500) -> Matches:
+    """Four models by two judges; the first judge is of the family of models 0 and 1, the second of no family."""
+    random = np.random.default_rng(11)
+    strengths = [0.4, -0.2, 0.3, -0.5]
+    rows = []
+    for instruction in range(instructions):
+        for (a, b), judge in itertools.product(itertools.combinations(range(4), 2), (0, 1)):
+            own = 0 if judge else (a < 2) - (b < 2)
+            wins = random.random() < 1 / (1 + np.exp(strengths[b] - strengths[a] - effect * own))
+            rows.append((a, b, float(wins), instruction, own))
+    a, b, score, of, own = zip(*rows, strict=True)
+    return Matches.of(["own 1", "own 2", "other 1", "other 2"], a, b, score, of, own_family=own)
+
+
+def test_a_judges_preference_for_its_family_is_found_and_taken_out() -> None:
+    matches = judged_by_two(0.7)
+    fit = controlled_fit(matches, ["own-family"])
+
+    def loss(free: np.ndarray) -> float:
+        strengths = np.append(free[:3], -free[:3].sum())
+        apart = strengths[matches.a] - strengths[matches.b] + free[3] * matches.own_family
+        return float(
+            (matches.score_a * np.log1p(np.exp(-apart)) + (1 - matches.score_a) * np.log1p(np.exp(apart))).sum()
+        )
+
+    found = minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-8}).x
+    assert fit.effects[0, 0] == pytest.approx(found[3], abs=1e-4)
+    assert fit.effects[0, 0] == pytest.approx(0.7, abs=0.15)
+    assert fit.ratings[0, :3] == pytest.approx(1000 + found[:3] * 400 / np.log(10), abs=0.05)
+    plain = bradley_terry(pair_counts(matches)).ratings()[0]
+    assert plain[0] - plain[2] > fit.ratings[0, 0] - fit.ratings[0, 2] + 30, "the judge lifts its own models"
+    assert controlled_fit(judged_by_two(0.0), ["own-family"]).effects[0, 0] == pytest.approx(0.0, abs=0.15)
+
+
+def test_one_judge_alone_cannot_show_a_preference_for_its_family() -> None:
+    matches = judged_by_two(0.7, instructions=30)
+    first = np.arange(len(matches)) % 2 == 0
+    alone = Matches.of(
+        matches.models,
+        matches.a[first],
+        matches.b[first],
+        matches.score_a[first],
+        matches.instructions[first],
+        own_family=matches.own_family[first],
+    )
+    with pytest.raises(NotIdentifiedError, match="own-family depends on the models"):
+        controlled_fit(alone, ["own-family"])

@@ -10,6 +10,7 @@ from tests.stats.ratings.tournaments import renumbered, swapped, tournament
 
 from gradewire_stats.bootstrap import draws
 from gradewire_stats.ratings import (
+    USUAL_SCALE,
     Controls,
     Matches,
     RatingTable,
@@ -20,7 +21,6 @@ from gradewire_stats.ratings import (
     rate,
     system_ranks,
 )
-from gradewire_stats.ratings.strengths import ELO_PER_NAT
 
 
 def test_by_hand() -> None:
@@ -117,7 +117,10 @@ def test_the_order_is_recovered() -> None:
 def test_intervals_hold_the_strengths_about_as_often_as_they_say() -> None:
     """Of 40 tournaments of 5 models; benchmarks/agreement/ratings_coverage.py plays 100, larger ones."""
     strengths = np.array(STRENGTHS_TABLE)
-    truth = {f"model {number}": 1000 + ELO_PER_NAT * value for number, value in enumerate(strengths - strengths.mean())}
+    truth = {
+        f"model {number}": 1000 + USUAL_SCALE.per_nat * value
+        for number, value in enumerate(strengths - strengths.mean())
+    }
     held = []
     for seed in range(40):
         matches = tournament(STRENGTHS_TABLE, instructions=60, seed=100 + seed, ties=0.0)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import click
 
@@ -18,7 +18,16 @@ from gradewire_cli.rows.cells import read_label_map
 from gradewire_cli.rows.columns import RowOptions, check_columns
 from gradewire_cli.rows.files import STDIN, check_encoding, display_names, is_url, matching_urls
 from gradewire_cli.rows.formats import FORMATS, TEXT_CELLS, Reading, Record, count_rows, format_of, printable, read_file
-from gradewire_cli.rows.official import human_labels, inspect_ai, lm_eval, lmms_eval, squad, vlmevalkit, vqa
+from gradewire_cli.rows.official import (
+    human_labels,
+    inspect_ai,
+    lm_eval,
+    lmms_eval,
+    squad,
+    visit_bench,
+    vlmevalkit,
+    vqa,
+)
 from gradewire_cli.rows.official.harness import OfficialFiles
 from gradewire_cli.rows.row import OTHER_FORMAT, Row, RowSource, open_rows
 
@@ -30,12 +39,23 @@ _LOGS: Final[dict[str, OfficialFiles]] = {
 }
 
 official_options = stacked(
-    option("--from", "official", type=click.Choice((_VQA, _SQUAD, *_LOGS))),
+    option("--from", "official", type=click.Choice((_VQA, _SQUAD, visit_bench.NAME, *_LOGS))),
     option("--questions"),
     option("--annotations"),
     option("--filter", "sample_filter"),
 )
 labelled_official_option = option("--from", "official", type=click.Choice(tuple(_LOGS)), rare=True)
+# For commands that compare models' answers.
+compared_official_options = stacked(
+    option(
+        "--from",
+        "official",
+        type=click.Choice((visit_bench.NAME,)),
+        rare=True,
+        help="Read another program's log or a data set's files. Data set: visit-bench.",
+    ),
+    option("--questions"),
+)
 _TAB = "tab"
 ALL_COLUMNS = "all"
 
@@ -52,13 +72,19 @@ def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
             raise click.UsageError(f"--from {name} sets how files are read. Leave out --{each.replace('_', '-')}")
     if annotations and name != _VQA:
         raise click.UsageError(f"--annotations needs --from {_VQA}")
-    if name not in {_VQA, _SQUAD}:
-        if questions:
-            raise click.UsageError(f"--questions needs --from {_VQA} or --from {_SQUAD}")
-        files = _LOGS.get(str(name))
-        if files is None or not filter_:
-            return files
-        return replace(files, records=partial(files.records, filter_=filter_), options={"--filter": filter_})
+    if questions and name not in {_VQA, _SQUAD, visit_bench.NAME}:
+        raise click.UsageError(f"--questions needs --from {_VQA} or --from {_SQUAD} or --from {visit_bench.NAME}")
+    if name == visit_bench.NAME:
+        return visit_bench.files(questions or "")
+    if name in {_VQA, _SQUAD}:
+        return _with_questions(name, questions, annotations or "")
+    files = _LOGS.get(str(name))
+    if files is None or not filter_:
+        return files
+    return replace(files, records=partial(files.records, filter_=filter_), options={"--filter": filter_})
+
+
+def _with_questions(name: str, questions: str | None, annotations: str) -> OfficialFiles:
     if not questions:
         raise click.UsageError(f"--from {name} needs --questions FILE with the data set's questions")
     if name == _SQUAD:
@@ -67,10 +93,10 @@ def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
         return OfficialFiles(_SQUAD, records, squad.TYPE_COLUMNS, several=False, companions=companions)
     return OfficialFiles(
         _VQA,
-        partial(vqa.vqa_records, questions=questions, annotations=annotations or ""),
+        partial(vqa.vqa_records, questions=questions, annotations=annotations),
         vqa.TYPE_COLUMNS,
         several=False,
-        companions={"--questions": questions, "--annotations": annotations or ""},
+        companions={"--questions": questions, "--annotations": annotations},
     )
 
 
@@ -154,10 +180,17 @@ class InputFile:
     @property
     def named_paths(self) -> dict[str, str]:
         """The files by description, for `check_outputs`."""
+        beside = {name: path for name, path in (self.official.companions if self.official else {}).items() if path}
         if len(self.paths) == 1:
-            beside = self.official.companions if self.official else {}
-            return {"the input": self.paths[0], **{name: path for name, path in beside.items() if path}}
-        return {f"file {place} of the input": path for place, path in enumerate(self.paths, 1)}
+            return {"the input": self.paths[0], **beside}
+        return {**{f"file {place} of the input": path for place, path in enumerate(self.paths, 1)}, **beside}
+
+    @property
+    def judged_pairs(self) -> Self | None:
+        """The same files, read as another program's judged pairs, or None if the program judges no pairs."""
+        if self.official is None or self.official.pairs is None:
+            return None
+        return replace(self, reading=replace(self.reading, read=self.official.pairs))
 
     @property
     def is_json(self) -> bool:

@@ -3,7 +3,9 @@
 The bootstrap draws instructions instead of matches, because verdicts on the same instruction depend on each other.
 """
 
+from gradewire_stats.ratings.elo import USUAL_SCALE, RatingScale, elo_draws, elo_ratings
 from gradewire_stats.ratings.matches import Matches, PairCounts, pair_counts
+from gradewire_stats.ratings.published import DistantPair, PublishedRanks, published_ranks
 from gradewire_stats.ratings.sampling import ChosenPair, PairPool, next_pairs
 from gradewire_stats.ratings.strengths import (
     CONTROLS,
@@ -11,8 +13,6 @@ from gradewire_stats.ratings.strengths import (
     NotIdentifiedError,
     bradley_terry,
     controlled_fit,
-    elo_draws,
-    elo_ratings,
 )
 from gradewire_stats.ratings.table import (
     Bias,
@@ -28,15 +28,19 @@ from gradewire_stats.ratings.table import (
 
 __all__ = [
     "CONTROLS",
+    "USUAL_SCALE",
     "Bias",
     "ChosenPair",
     "Control",
     "Controls",
+    "DistantPair",
     "Matches",
     "ModelRating",
     "NotIdentifiedError",
     "PairCounts",
     "PairPool",
+    "PublishedRanks",
+    "RatingScale",
     "RatingTable",
     "SystemRanks",
     "bradley_terry",
@@ -47,6 +51,7 @@ __all__ = [
     "next_pairs",
     "pair_counts",
     "position_bias",
+    "published_ranks",
     "rate",
     "system_ranks",
 ]

@@ -21,6 +21,8 @@ class Matches:
         shown_first: int[matches]: 1 if the judge saw A first, -1 if the judge saw B first, 0 if the verdict covers both
             orders or the order is unknown.
         words: float64[matches, 2], number of words in answers A and B, NaN if unknown.
+        own_family: int[matches]: 1 if only A's model is of the judge's model family, -1 if only B's model is, otherwise
+            0.
         weights: float64[matches], weight in fits: 0.5 if the two orders of a pair are separate matches, otherwise 1.
     """
 
@@ -31,6 +33,7 @@ class Matches:
     instructions: NDArray[np.intp]
     shown_first: NDArray[np.intp]
     words: NDArray[np.float64]
+    own_family: NDArray[np.intp]
     weights: NDArray[np.float64]
 
     @classmethod
@@ -44,8 +47,9 @@ class Matches:
         *,
         shown_first: ArrayLike | None = None,
         words: ArrayLike | None = None,
+        own_family: ArrayLike | None = None,
     ) -> Self:
-        """Convert sequences of numbers to matches of weight 1. Orders and words are optional.
+        """Convert sequences of numbers to matches of weight 1. Orders, words and families are optional.
 
         Raises:
             ValueError: Columns differ in length, a match has the same model twice, a model's number is out of range, or
@@ -61,9 +65,10 @@ class Matches:
             instructions=np.asarray(instructions, dtype=np.intp),
             shown_first=np.zeros(count, np.intp) if shown_first is None else np.asarray(shown_first, dtype=np.intp),
             words=np.full((count, 2), np.nan) if words is None else np.asarray(words, np.float64).reshape(-1, 2),
+            own_family=np.zeros(count, np.intp) if own_family is None else np.asarray(own_family, dtype=np.intp),
             weights=np.ones(count),
         )
-        columns = (found.b, found.score_a, found.instructions, found.shown_first, found.words)
+        columns = (found.b, found.score_a, found.instructions, found.shown_first, found.words, found.own_family)
         if any(len(column) != count for column in columns):
             raise ValueError(f"columns differ in length: {count} and {[len(column) for column in columns]}")
         if count and not (min(found.a.min(), found.b.min()) >= 0 and max(found.a.max(), found.b.max()) < len(models)):

@@ -1,6 +1,5 @@
-"""Elo ratings, and strengths from Bradley and Terry's model, which can be controlled for length or position."""
+"""Strengths from Bradley and Terry's model, which can be controlled for length, position or the judge's own family."""
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -8,16 +7,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_stats.ratings.elo import USUAL_SCALE, RatingScale
 from gradewire_stats.ratings.matches import Matches, PairCounts, pair_counts
 
-K, BASE, SCALE, START = 4.0, 10.0, 400.0, 1000.0
-# Maximum number of matches, over all draws, to process at a time. Each match needs 32 bits.
-_STEPS_AT_A_TIME = 1 << 24
-# Additional seed that makes the orders of matches independent of other draws with the same seed.
-_ORDERS = 1
-
-ELO_PER_NAT = SCALE / math.log(BASE)
-"""Points on Elo's scale for one unit of strength."""
 # Weight of the additional half win and half loss against a model of strength 0, if wins do not connect the models.
 _PRIOR_MATCHES = 1.0
 _MAX_STEP = 2.0
@@ -25,91 +17,13 @@ _ITERATIONS = 200
 # Maximum share of points that may remain unexplained when a fit ends.
 _TOLERANCE = 1e-10
 
-Control = Literal["length", "position"]
-CONTROLS: tuple[Control, ...] = ("length", "position")
+Control = Literal["length", "position", "own-family"]
+CONTROLS: tuple[Control, ...] = ("length", "position", "own-family")
 _CONTROLLED_ITERATIONS = 60
 _CONTROLLED_TOLERANCE = 1e-9
 # An effect beyond odds of e^12 to 1 means that the likelihood has no maximum, because only one side wins.
 _MAX_EFFECT = 12.0
 _PRIOR = 0.25
-
-
-def elo_ratings(matches: Matches, *, seed: int = 0) -> NDArray[np.float64]:
-    """Return the Elo ratings after one pass over all matches, in a seeded order.
-
-    Every model starts at 1000. A match between A and B changes A's rating by
-    4 (score - 1 / (1 + 10^((B - A) / 400))), and B's rating by the same amount in the opposite direction. A tie has the
-    score 0.5.
-
-    Args:
-        matches: Matches. Their weights are ignored.
-        seed: Seed for the order.
-
-    Returns:
-        float64[models], NaN for a model without a match.
-    """
-    order = np.random.default_rng([seed, _ORDERS]).permutation(len(matches))
-    (found,) = _passes(matches, order[:, None])
-    return np.asarray(found)
-
-
-def elo_draws(matches: Matches, draws: Iterable[NDArray[np.float64]], *, seed: int = 0) -> NDArray[np.float64]:
-    """Return the Elo ratings in every draw of instructions. Every draw has a different order of matches.
-
-    Args:
-        matches: Matches. Their weights are ignored.
-        draws: Chunks of float64[draws, instructions], number of times each instruction was drawn.
-        seed: Seed for the orders.
-
-    Returns:
-        float64[draws, models], NaN for a model without a match in the draw.
-    """
-    random = np.random.default_rng([seed, _ORDERS])
-    numbers = np.arange(len(matches), dtype=np.int32)
-    found: list[NDArray[np.float64]] = []
-    waiting: list[NDArray[np.int32]] = []
-
-    def run() -> None:
-        longest = max(map(len, waiting))
-        # The index after the last match means no match.
-        orders = np.full((longest, len(waiting)), len(matches), dtype=np.int32)
-        for place, order in enumerate(waiting):
-            orders[: len(order), place] = order
-        found.append(_passes(matches, orders))
-        waiting.clear()
-
-    for chunk in draws:
-        for counts in chunk:
-            taken = np.repeat(numbers, counts.astype(np.intp)[matches.instructions])
-            waiting.append(random.permutation(taken))
-            if sum(map(len, waiting)) >= _STEPS_AT_A_TIME:
-                run()
-    if waiting:
-        run()
-    return np.concatenate(found) if found else np.empty((0, len(matches.models)))
-
-
-def _passes(matches: Matches, orders: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return the ratings after each draw's matches, float64[draws, models]. `orders` is int[steps, draws]."""
-    models, draws = len(matches.models), orders.shape[1]
-    # A draw without remaining matches lets an additional model tie with itself, which changes nothing.
-    a = np.append(matches.a, models)
-    b = np.append(matches.b, models)
-    scores = np.append(matches.score_a, 0.5)
-    ratings = np.full(draws * (models + 1), START)
-    row = np.arange(draws) * (models + 1)
-    exponent = np.log(BASE) / SCALE
-    for step in orders:
-        one, other = row + a[step], row + b[step]
-        at_one, at_other = ratings[one], ratings[other]
-        moved = K * (scores[step] - 1 / (1 + np.exp((at_other - at_one) * exponent)))
-        ratings[one] = at_one + moved
-        ratings[other] = at_other - np.where(one == other, 0.0, moved)
-    played = np.zeros((draws, models + 1), dtype=bool)
-    for draw in range(draws):
-        played[draw, a[orders[:, draw]]] = True
-        played[draw, b[orders[:, draw]]] = True
-    return np.asarray(np.where(played, ratings.reshape(draws, -1), np.nan)[:, :models])
 
 
 class NotConvergedError(ArithmeticError):
@@ -129,10 +43,10 @@ class Strengths:
     values: NDArray[np.float64]
     regularised: NDArray[np.bool_]
 
-    def ratings(self, anchor: int | None = None) -> NDArray[np.float64]:
-        """Return the strengths on Elo's scale, float64[draws, models]. The anchor (or the mean) has the rating 1000."""
+    def ratings(self, anchor: int | None = None, scale: RatingScale = USUAL_SCALE) -> NDArray[np.float64]:
+        """Return the ratings, float64[draws, models]. The anchor's rating, or the mean rating, is the scale's start."""
         zero = 0.0 if anchor is None else self.values[:, anchor : anchor + 1]
-        return np.asarray(START + ELO_PER_NAT * (self.values - zero))
+        return np.asarray(scale.start + scale.per_nat * (self.values - zero))
 
 
 def bradley_terry(counts: PairCounts) -> Strengths:
@@ -215,7 +129,7 @@ def _sigmoid(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class NotIdentifiedError(ValueError):
-    """Raised when matches cannot separate the effect of length or position from the models' strengths."""
+    """Raised when matches cannot separate a control's effect from the models' strengths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +140,8 @@ class ControlledFit:
         ratings: float64[1 + draws, models] on Elo's scale, NaN for a model without a match, and for all models in a
             draw whose likelihood has no maximum.
         effects: float64[1 + draws, controls], an answer's gain in log-odds of winning. For "length", this is the gain
-            from a `length_difference` of 1. For "position", this is the gain from being shown first.
+            from a `length_difference` of 1. For "position", this is the gain from being shown first. For "own-family",
+            this is the gain from a judge of the answer's model family.
         regularised: True if wins over all matches do not connect the models (see `Strengths`).
     """
 
@@ -255,6 +170,7 @@ def controlled_fit(
     draws: Iterable[NDArray[np.float64]] = (),
     *,
     anchor: int | None = None,
+    scale: RatingScale = USUAL_SCALE,
 ) -> ControlledFit:
     """Fit strengths with controls by maximum likelihood. A tie counts as half a win for each side.
 
@@ -262,16 +178,21 @@ def controlled_fit(
         matches: Matches with their weights. The control "position" needs a separate match for each order.
         controls: At least one control.
         draws: Chunks of float64[draws, instructions], number of times each instruction was drawn.
-        anchor: Number of the model with the rating 1000. None means that the mean rating is 1000.
+        anchor: Number of the model with the scale's starting rating. None means that the mean rating has this value.
+        scale: Scale of the ratings.
 
     Raises:
         NotIdentifiedError: A control does not vary, cannot be separated from the models, or has no finite effect.
     """
-    columns = {"length": length_difference(matches), "position": matches.shown_first.astype(np.float64)}
+    columns = {
+        "length": length_difference(matches),
+        "position": matches.shown_first.astype(np.float64),
+        "own-family": matches.own_family.astype(np.float64),
+    }
     for control in controls:
         if not columns[control].any():
             raise NotIdentifiedError(f"{control} is unknown or equal for both answers in all matches")
-    fit = _Fit(matches, np.stack([columns[control] for control in controls], axis=1))
+    fit = _Fit(matches, np.stack([columns[control] for control in controls], axis=1), controls)
     start = np.concatenate([np.nan_to_num(bradley_terry(pair_counts(matches)).values[0]), np.zeros(len(controls))])
     whole = fit.maximum(np.ones(matches.instruction_count), start, check_rank=True)
     if whole is None:
@@ -289,13 +210,13 @@ def controlled_fit(
         centre = np.nanmean(np.where(np.isnan(strengths), 0.0, strengths), axis=1, keepdims=True)
         counted = np.maximum(1, np.count_nonzero(~np.isnan(strengths), axis=1))[:, None]
         zero = centre * models / counted if anchor is None else strengths[:, anchor : anchor + 1]
-    ratings = START + ELO_PER_NAT * (strengths - zero)
+    ratings = scale.start + scale.per_nat * (strengths - zero)
     return ControlledFit(controls, ratings, values[:, models:], fit.regularised)
 
 
 class _Fit:
-    def __init__(self, matches: Matches, columns: NDArray[np.float64]) -> None:
-        self._matches, self._columns = matches, columns
+    def __init__(self, matches: Matches, columns: NDArray[np.float64], controls: Sequence[Control]) -> None:
+        self._matches, self._columns, self._controls = matches, columns, controls
         self._models = len(matches.models)
         self._cells = matches.a * self._models + matches.b
         self.regularised = self._is_disconnected(np.ones(matches.instruction_count))
@@ -325,7 +246,7 @@ class _Fit:
             curvature = self._curvature(bend, columns, self._cells[where], a, b)
             if check_rank and step_number == 0 and np.linalg.matrix_rank(curvature) < played.sum() + len(effects) - 1:
                 raise NotIdentifiedError(
-                    "length or position depends on the models, so their effects cannot be separated"
+                    f"{' or '.join(self._controls)} depends on the models, so their effects cannot be separated"
                 )
             diagonal = np.arange(models)
             curvature[diagonal, diagonal] += 4 * prior * by_prior * (1 - by_prior) + ~played

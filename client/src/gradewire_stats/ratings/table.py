@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 
 from gradewire_stats.bootstrap import Estimate, draws, estimate, ratio_draws
 from gradewire_stats.model_ranks import kendall_of, pearson_of, spearman_of
+from gradewire_stats.ratings.elo import USUAL_SCALE, RatingScale, elo_draws, elo_ratings
 from gradewire_stats.ratings.matches import Matches, PairCounts, pair_counts
 from gradewire_stats.ratings.strengths import (
     Control,
     ControlledFit,
     bradley_terry,
     controlled_fit,
-    elo_draws,
-    elo_ratings,
     held_together,
 )
 
@@ -113,10 +112,11 @@ class ModelRating:
         bradley_terry: Bradley-Terry rating by maximum likelihood, on Elo's scale. It has no interval unless `bounded`.
         bounded: True if the matches determine `bradley_terry` (see `held_together`). If not, for instance because the
             model won all its matches, the distance to other models depends only on the regularisation.
-        controlled: Bradley-Terry rating controlled for length or position, or None without controls.
+        controlled: Bradley-Terry rating with the controls held fixed, or None without controls.
         win_share: Share of matches that the model won, with ties counted as half wins.
         against_reference: Share of wins among the model's decided matches against the reference. Undefined without
             such matches.
+        decided_against_reference: Number of these decided matches. Ties are left out.
     """
 
     model: str
@@ -130,6 +130,7 @@ class ModelRating:
     controlled: Estimate | None
     win_share: Estimate
     against_reference: Estimate
+    decided_against_reference: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +184,7 @@ def rate(  # noqa: PLR0913 - the matches, and options for fits and draws
     reference: str | None = None,
     anchor: str | None = None,
     controls: Controls | None = None,
+    scale: RatingScale = USUAL_SCALE,
     resamples: int = 1000,
     seed: int = 0,
     with_elo: bool = True,
@@ -192,8 +194,9 @@ def rate(  # noqa: PLR0913 - the matches, and options for fits and draws
     Args:
         matches: A match for each pair of answers.
         reference: Name of the model for `against_reference`.
-        anchor: Name of the model with the Bradley-Terry rating 1000. None means that the mean rating is 1000.
+        anchor: Name of the model whose Bradley-Terry rating is the scale's start. None means that the mean rating is.
         controls: Controls for an additional fit. None means no additional fit.
+        scale: Scale of all ratings, with Elo's K.
         resamples: Number of draws of whole instructions.
         seed: Seed for draws and orders.
         with_elo: Compute Elo, which takes most of the time. If False, Elo is NaN.
@@ -215,13 +218,13 @@ def rate(  # noqa: PLR0913 - the matches, and options for fits and draws
         """Yield the same draws each time, because keeping all draws would need gigabytes with many instructions."""
         return draws(strata, resamples=resamples, seed=seed)
 
-    whole = _DrawnRatings.of(matches, None, fixed, against)
-    drawn = [_DrawnRatings.of(matches, chunk, fixed, against) for chunk in chunks()]
-    elos = elo_draws(matches, chunks() if with_elo else [], seed=seed)
-    once = elo_ratings(matches, seed=seed) if with_elo else np.full(len(numbers), np.nan)
+    whole = _DrawnRatings.of(matches, None, fixed, against, scale)
+    drawn = [_DrawnRatings.of(matches, chunk, fixed, against, scale) for chunk in chunks()]
+    elos = elo_draws(matches, chunks() if with_elo else [], scale=scale, seed=seed)
+    once = elo_ratings(matches, scale=scale, seed=seed) if with_elo else np.full(len(numbers), np.nan)
     fit = None
     if controls is not None:
-        fit = controlled_fit(controls.ordered or matches, controls.names, chunks(), anchor=fixed)
+        fit = controlled_fit(controls.ordered or matches, controls.names, chunks(), anchor=fixed, scale=scale)
     columns = {
         "elo": (_medians(elos) if len(elos) else once, elos),
         "bradley_terry": (whole.ratings[0], np.concatenate([each.ratings for each in drawn])),
@@ -259,6 +262,7 @@ def rate(  # noqa: PLR0913 - the matches, and options for fits and draws
                 bounded=bool(bounded[model]),
                 win_share=found(model, "win_share"),
                 against_reference=found(model, "against_reference"),
+                decided_against_reference=0 if against is None else int(won[model, against] + won[against, model]),
             )
             for model in order
         ],
@@ -281,13 +285,20 @@ class _DrawnRatings:
     regularised: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, matches: Matches, chunk: NDArray[np.float64] | None, fixed: int | None, against: int | None) -> Self:
+    def of(
+        cls,
+        matches: Matches,
+        chunk: NDArray[np.float64] | None,
+        fixed: int | None,
+        against: int | None,
+        scale: RatingScale,
+    ) -> Self:
         counts = pair_counts(matches, chunk)
         strengths = bradley_terry(counts)
         shares = counts.win_shares
         return cls(
             counts,
-            strengths.ratings(fixed),
+            strengths.ratings(fixed, scale),
             shares,
             np.full_like(shares, np.nan) if against is None else counts.shares_against(against),
             strengths.regularised,

@@ -26,6 +26,9 @@ _MARKS: Final = (
     ("verifierbench", {"gold_answer", "llm_response", "gold_judgment"}),
     ("bem", {"reference", "candidate", "score", "gold_index"}),
     ("evouna", {"golden_answer", "improper"}),
+    ("visit-bench", {"instruction", "answers", "caption"}),
+    ("visit-bench", {"instruction", "A_model", "B_model"}),
+    ("visit-bench", {"instruction", "instruction_category", "image"}),
 )
 """Fields that show which program wrote a row, or which data set has it. The first match counts."""
 _LETTER: Final = re.compile(r"\A\(?([A-Z])\)?[.:]?\Z")
@@ -49,6 +52,8 @@ class OfficialFiles:
         patterns: Name patterns for sample files in a run's folder, or () if names do not identify sample files.
         has_filters: True if logs repeat the answers for each filter. `records` then accepts `filter_`.
         companions: Additional files by their option. "" means an unused option.
+        pairs: A reader of the judged pairs in a file, or None if the program judges no pairs. It yields no row for a
+            file without verdicts.
     """
 
     name: str
@@ -59,6 +64,7 @@ class OfficialFiles:
     has_filters: bool = False
     companions: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
+    pairs: Callable[[str], Iterator[Record]] | None = None
 
     @property
     def arguments(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from tests.stats.ratings.tournaments import drawn_matches, renumbered, swapped, 
 from tests.support.examples import example_count
 
 from gradewire_stats.bootstrap import draws
-from gradewire_stats.ratings import Matches, elo_draws, elo_ratings
+from gradewire_stats.ratings import Matches, RatingScale, elo_draws, elo_ratings
 
 
 def plain_elo(matches: Matches, order: list[int]) -> list[float]:
@@ -52,7 +52,7 @@ def test_draws_do_not_depend_on_how_they_come(monkeypatch: pytest.MonkeyPatch) -
     (chunk,) = draws(np.zeros(12, np.intp), resamples=9, seed=0)
     at_once = elo_draws(matches, [chunk], seed=1)
     assert np.array_equal(at_once, elo_draws(matches, [chunk[:4], chunk[4:]], seed=1))
-    monkeypatch.setattr("gradewire_stats.ratings.strengths._STEPS_AT_A_TIME", 50)
+    monkeypatch.setattr("gradewire_stats.ratings.elo._STEPS_AT_A_TIME", 50)
     assert np.array_equal(at_once, elo_draws(matches, [chunk], seed=1))
     assert elo_draws(matches, []).shape == (0, 3)
 
@@ -74,3 +74,31 @@ def test_names_do_not_matter(matches: Matches, numbers: list[int], seed: int) ->
 def test_sides_do_not_matter(matches: Matches, data: st.DataObject) -> None:
     sides = data.draw(st.lists(st.booleans(), min_size=len(matches), max_size=len(matches)))
     assert elo_ratings(swapped(matches, sides)) == pytest.approx(elo_ratings(matches), nan_ok=True)
+
+
+@settings(max_examples=example_count(20))
+@given(
+    st.floats(0.5, 64), st.floats(50, 2000), st.floats(-500, 3000), drawn_matches(models=3), st.integers(0, 2**32 - 1)
+)
+def test_k_scale_and_start_are_those_of_the_definition(
+    k: float, points: float, start: float, matches: Matches, seed: int
+) -> None:
+    order = np.random.default_rng([seed, 1]).permutation(len(matches)).tolist()
+    ratings = [start] * len(matches.models)
+    for number in order:
+        a, b, score = int(matches.a[number]), int(matches.b[number]), float(matches.score_a[number])
+        moved = k * (score - 1 / (1 + 10 ** ((ratings[b] - ratings[a]) / points)))
+        ratings[a], ratings[b] = ratings[a] + moved, ratings[b] - moved
+    found = elo_ratings(matches, scale=RatingScale(k, points, start), seed=seed)
+    there = ~np.isnan(found)
+    assert found[there] == pytest.approx(np.array(ratings)[there], rel=1e-9, abs=1e-6)
+    (drawn,) = elo_draws(
+        matches, [np.ones((1, matches.instruction_count))], scale=RatingScale(k, points, start), seed=seed
+    )
+    assert np.nansum(drawn) == pytest.approx(start * there.sum(), rel=1e-9, abs=1e-6), "points are only exchanged"
+
+
+@pytest.mark.parametrize("scale", [(0, 400, 1000), (4, -1, 1000), (4, 400, float("inf")), (float("nan"), 400, 0)])
+def test_a_scale_without_a_meaning_is_refused(scale: tuple[float, float, float]) -> None:
+    with pytest.raises(ValueError, match="positive and finite"):
+        RatingScale(*scale)
