@@ -14,7 +14,17 @@ from gradewire_cli.leaderboard.verdicts import HumanAgreement, Verdicts
 from gradewire_cli.pages.page import MAX_BYTES, render, write_page
 from gradewire_cli.problems import InputError
 from gradewire_stats.preferences import JudgedPairs, preference_agreement
-from gradewire_stats.ratings import Controls, Matches, RatingTable, length_bias, position_bias, rate, system_ranks
+from gradewire_stats.ratings import (
+    Controls,
+    Matches,
+    RatingTable,
+    family_bias,
+    length_bias,
+    position_bias,
+    published_ranks,
+    rate,
+    system_ranks,
+)
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"{{ 7*7 }}\u202e\x00\ud800"
 OPTIONS = RatingOptions(reference="model 2", controls=["position"])
@@ -37,6 +47,8 @@ def board(pairs: list[JudgedPair] | None = None, **changes: object) -> Leaderboa
         groups={group: rate(matches, resamples=50, with_elo=False) for group in ("counting", "naming")},
         position=position_bias(matches, resamples=50),
         length=length_bias(matches),
+        own_family=family_bias(matches),
+        published={"table": published_ranks(matches, {f"model {place}": -float(place) for place in range(3)}, gap=0.5)},
         people=HumanAgreement(pairs=20, unmatched=0, without_winner=0, without_words=0, strata=strata, systems=systems),
     )
     return replace(given, **changes)  # type: ignore[arg-type]
@@ -57,6 +69,8 @@ def test_everything_is_there() -> None:
         "won against model 2",
         "counting",
         "shown first",
+        "Correlation of Bradley-Terry ratings with published ratings",
+        "2 of 3",
         "Annotators' majority votes that evaluators reproduced",
         "The two orders have different winners · probability of A 0.510 · A first: A · B first: B",
         "A: model 0 a cat B: model 1 a dog",
@@ -79,6 +93,7 @@ def test_it_loads_nothing_and_strangers_texts_do_nothing() -> None:
         given,
         ratings=renamed(given.ratings),
         groups={HOSTILE: renamed(given.ratings)},
+        published={HOSTILE: replace(given.published["table"], models=[model.model for model in models])},
         verdicts=Verdicts(pairs=[doubtful(HOSTILE, (models[0].model, models[1].model), answers=(HOSTILE, HOSTILE))]),
     )
     options = replace(OPTIONS, reference=models[2].model)
@@ -98,7 +113,7 @@ def test_a_large_field_stays_within_the_size() -> None:
     b = [(number + 1 + step) % 90 for number in range(90) for step in range(3)]
     ratings = rate(Matches.of(names, a, b, np.arange(270) % 2, np.arange(270) % 30), resamples=20, with_elo=False)
     pairs = [doubtful("q" * 5000, answers=("a" * 5000, "b" * 5000), orders=())] * 500
-    page = page_of(board(pairs, ratings=ratings, groups={}), RatingOptions())
+    page = page_of(board(pairs, ratings=ratings, groups={}, published={}), RatingOptions())
     assert len(page) <= MAX_BYTES
     text = Elements(page.decode()).text
     assert f"The first {MAX_MODELS} of 90 models are shown." in text
@@ -108,7 +123,7 @@ def test_a_large_field_stays_within_the_size() -> None:
 
 def test_matrix_by_hand(tmp_path: Path) -> None:
     matches = Matches.of(["x", "y", "z"], [0, 0, 0, 1], [1, 1, 1, 2], [1.0, 1.0, 0.5, 1.0], [0, 1, 2, 3])
-    given = board(ratings=rate(matches, resamples=20), groups={}, people=None)
+    given = board(ratings=rate(matches, resamples=20), groups={}, published={}, people=None)
     pages = leaderboard_pages(given, RatingOptions(), [], source="", by="")
     write_page(tmp_path / "board.html", pages, without="pair")
     page = (tmp_path / "board.html").read_text()
@@ -123,6 +138,8 @@ def test_matrix_by_hand(tmp_path: Path) -> None:
 def test_names_that_begin_alike_are_numbered() -> None:
     given = board()
     lines = [replace(line, model=f"{'m' * 100}{number}") for number, line in enumerate(given.ratings.models)]
-    text = page_of(replace(given, ratings=replace(given.ratings, models=lines), groups={}), OPTIONS).decode()
+    text = page_of(
+        replace(given, ratings=replace(given.ratings, models=lines), groups={}, published={}), OPTIONS
+    ).decode()
     assert f"{'m' * 79}… (2)" in text
     assert f"{'m' * 79}… (3)" in text

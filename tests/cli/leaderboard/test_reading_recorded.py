@@ -183,7 +183,7 @@ def test_controls_are_fitted_and_unknown_ones_refused(command: Command, tmp_path
     assert all(line["controlled"] is not None for line in found["models"])
     assert "models are ordered by ratings with length held fixed" in output
     file = tmp_path / "pairs.jsonl"
-    assert "'colour' is unknown. Use one or both of" in command("leaderboard", file, "--control", "colour").output
+    assert "'colour' is unknown. Use one or more of" in command("leaderboard", file, "--control", "colour").output
     one_sided = [row | {"answer_a": "", "answer_b": ""} for row in pairs()]
     done = command("leaderboard", write_rows(file, one_sided), "--control", "length")
     assert (done.exit_code, "--control length is unknown" in done.output) == (2, True)

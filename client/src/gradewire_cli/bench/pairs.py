@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
@@ -19,9 +20,9 @@ from gradewire_cli.results.progress import progress
 from gradewire_cli.results.summary import Summary
 from gradewire_cli.results.tables import Table, count, estimated
 from gradewire_cli.rows.cells import LeftOut, is_no_choice, listed_votes, unpacked
-from gradewire_cli.rows.input_file import input_options, named_columns
+from gradewire_cli.rows.input_file import compared_official_options, input_options, named_columns
 from gradewire_cli.rows.row import Row, question_key_of
-from gradewire_cli.scoring.corpus import takes_corpus
+from gradewire_cli.scoring.corpus import with_corpus
 from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, draw_options
 from gradewire_cli.scoring.plan import ScorePlan
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
@@ -143,7 +144,8 @@ _EXAMPLES = 3
 
 def _compute(call: TableCall) -> TableResult:
     options = call.options
-    found = PairFile.read(call.source.records(), call.columns, named_columns("--choice", options["choices"]))
+    source = call.source.judged_pairs or call.source
+    found = PairFile.read(source.records(), call.columns, named_columns("--choice", options["choices"]))
     chosen, summary, version, place = found.choices(), Summary(), "", ""
     if options["metrics"]:
         connection = connection_of(options)
@@ -236,8 +238,7 @@ async def _scores(
     if missing := next((pair for pair in pairs if pair.responses is None or not pair.item["references"]), None):
         raise InputError(f"--metrics: {missing.position} lacks an answer or references, so it cannot be scored")
     chosen = choose_metrics(call.options["metrics"], MetricDefaults())
-    if weighted := [metric.name for metric in chosen.metrics if takes_corpus(metric)]:
-        raise InputError(f"--metrics: {weighted[0]} needs a corpus, which pairs do not provide. Leave this metric out")
+    quiet = call.options["quiet"]
     columns: dict[str, NDArray[np.float64]] = {}
 
     def take(batch: Sequence[ScoredRow]) -> None:
@@ -248,11 +249,17 @@ async def _scores(
                 column[divmod(scored.row.index, _SIDES)] = math.nan if result["score"] is None else result["score"]
 
     async with connection.open(call.transport) as client:
+        chosen = await with_corpus(client, _references(pairs), call.source.name, chosen, quiet=quiet)
         scorer = await RowScorer.open(client, ScorePlan(chosen=chosen))
-        with progress("scoring", _SIDES * len(pairs), quiet=call.options["quiet"]) as shown:
+        with progress("scoring", _SIDES * len(pairs), quiet=quiet) as shown:
             await scorer.score(_rows(pairs), take, shown)
         version = (await client.models()).server_version
     return columns, version
+
+
+def _references(pairs: Sequence[Pair]) -> list[Mapping[str, Any]]:
+    """Return each distinct question with its references, which are the corpus for metrics that weight words."""
+    return list({json.dumps(pair.item, sort_keys=True): pair.item for pair in pairs}.values())
 
 
 def _rows(pairs: Sequence[Pair]) -> Iterator[Row]:
@@ -265,6 +272,7 @@ def _rows(pairs: Sequence[Pair]) -> Iterator[Row]:
 pairs_command = table_command(
     "pairs",
     input_options,
+    compared_official_options,
     connection_options,
     option("--choice", "choices", multiple=True),
     option("--metrics"),

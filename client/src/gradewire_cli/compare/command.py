@@ -47,7 +47,7 @@ from gradewire_cli.results.journal import check_outputs, files_of
 from gradewire_cli.results.table_formats import table_files, write_tables
 from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
 from gradewire_cli.rows.formats import printable
-from gradewire_cli.rows.input_file import InputFile, input_file
+from gradewire_cli.rows.input_file import InputFile, compared_official_options, input_file
 from gradewire_cli.scoring.choosers import comparison_of, is_comparison, tie_margin_option
 from gradewire_cli.scoring.labelled_run import draw_options
 from gradewire_cli.scoring.plan import scoring_options, single_metric, without_all
@@ -111,6 +111,7 @@ def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> t
     condition="a condition of --fail-if is true, or too many rows are missing",
 )
 @scoring_options
+@compared_official_options
 @compare_options
 @draw_options(resamples=RESAMPLES)
 @output_options

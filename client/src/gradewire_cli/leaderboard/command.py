@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -19,9 +19,10 @@ from gradewire_cli.leaderboard.output import (
     notes,
     optional_tables,
 )
+from gradewire_cli.leaderboard.published import PRINTED_TABLES, published_ratings
 from gradewire_cli.leaderboard.reading import PAIR_COLUMNS
 from gradewire_cli.leaderboard.run import LeaderboardRun
-from gradewire_cli.leaderboard.verdicts import Verdicts, votes_of
+from gradewire_cli.leaderboard.verdicts import DrawsOver, ModelFamilies, Verdicts, votes_of
 from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, check_resume, resume_options
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.help import column_lines, command, option, stacked
@@ -38,10 +39,10 @@ from gradewire_cli.problems import (
 from gradewire_cli.results.journal import check_outputs, files_of
 from gradewire_cli.results.table_formats import table_files, write_tables
 from gradewire_cli.results.tables import FURTHER_TABLES, all_tables_option, html_option, show_tables, table_file_options
-from gradewire_cli.rows.input_file import input_file, input_options, named_columns
+from gradewire_cli.rows.input_file import compared_official_options, input_file, input_options, named_columns
 from gradewire_cli.scoring.choosers import tie_margin_option
 from gradewire_cli.scoring.labelled_run import described_draws, draw_options
-from gradewire_stats.ratings import CONTROLS, Control
+from gradewire_stats.ratings import CONTROLS, USUAL_SCALE, Control, RatingScale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,12 +58,26 @@ _OLD_GROUP = "family"
 def _controls(_: click.Context, __: click.Parameter, value: str | None) -> tuple[Control, ...]:
     given = [each.strip() for each in (value or "").split(",") if each.strip()]
     if unknown := [each for each in given if each not in CONTROLS]:
-        raise click.BadParameter(f"{unknown[0]!r} is unknown. Use one or both of {', '.join(CONTROLS)}")
+        raise click.BadParameter(f"{unknown[0]!r} is unknown. Use one or more of {', '.join(CONTROLS)}")
     return tuple(control for control in CONTROLS if control in given)
+
+
+def _families(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> ModelFamilies:
+    named = named_columns("--model-family", value)
+    return ModelFamilies({family: [each.strip() for each in given.split(",")] for family, given in named.items()})
+
+
+_POINTS = click.FloatRange(min=0, min_open=True, max=1e9)
+_scale_options = stacked(
+    option("--elo-k", type=_POINTS, default=USUAL_SCALE.k),
+    option("--elo-scale", type=_POINTS, default=USUAL_SCALE.scale),
+    option("--elo-start", type=click.FloatRange(-1e9, 1e9), default=USUAL_SCALE.start),
+)
 
 
 @command("leaderboard", failed_rows=NOTHING_SCORED, pair_columns=column_lines(PAIR_COLUMNS))
 @input_options
+@compared_official_options
 @connection_options
 @judge_options
 @stacked(
@@ -73,6 +88,12 @@ def _controls(_: click.Context, __: click.Parameter, value: str | None) -> tuple
     option("--baseline", "reference"),
     option("--anchor"),
     option("--control", "controls", callback=_controls),
+    option("--model-family", "model_families", multiple=True, callback=_families),
+    _scale_options,
+    option("--each-vote", is_flag=True),
+    option("--draws-over", type=click.Choice(get_args(DrawsOver))),
+    option("--published", multiple=True),
+    option("--published-gap", type=click.FloatRange(min=0), default=60.0),
     option("--human", type=INPUT_FILE),
 )
 @stacked(
@@ -94,9 +115,13 @@ def leaderboard_command(
     there are and why. A pair whose two orders have different verdicts is a tie.
     """
     files = table_files(options)
-    rating = RatingOptions(**{field.name: options[field.name] for field in fields(RatingOptions)})
+    rating = _rating_options(options)
     run = _run(options, rating)
     read = run.source.named_paths | ({"--human": str(human)} if human else {})
+    read |= {f"--published {name}": name for name in rating.published if name not in PRINTED_TABLES}
+    with one_line_errors():
+        for name in rating.published:
+            published_ratings(name)
     kept = [("--out", path) for path in files_of(options["out"])] if options["out"] is not None else []
     check_outputs([*files.items(), ("--html", html), *kept], read)
     with exit_on_interrupt(run.resume_hint), one_line_errors():
@@ -117,6 +142,20 @@ def leaderboard_command(
     if html is not None:
         pages = leaderboard_pages(found, rating, written, source=run.source.short_name, by=run.by)
         write_page(html, pages, without="pair", quiet=options["quiet"])
+
+
+def _rating_options(options: Mapping[str, Any]) -> RatingOptions:
+    if "own-family" in options["controls"] and not options["model_families"].patterns:
+        raise click.UsageError("--control own-family needs --model-family NAME=PATTERN with the judge and its models")
+    given = {field.name: options[field.name] for field in fields(RatingOptions) if field.name in options}
+    usual = "texts" if options["official"] else "instructions"
+    return RatingOptions(
+        **{
+            **given,
+            "scale": RatingScale(options["elo_k"], options["elo_scale"], options["elo_start"]),
+            "draws_over": options["draws_over"] or usual,
+        }
+    )
 
 
 def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
@@ -149,7 +188,8 @@ def _human_votes(verdicts: Verdicts, human: Path | None, run: LeaderboardRun) ->
         # Skip pairs whose winner was derived from the votes, because such a winner always agrees with the votes.
         with_votes = [pair for pair in verdicts.pairs if pair.votes and not pair.by_votes]
         return votes_of(with_votes) if with_votes else None
-    read = Verdicts.read(replace(run.source, paths=(str(human),)).records(), run.names)
+    judged = run.source.judged_pairs or run.source
+    read = Verdicts.read(replace(judged, paths=(str(human),)).records(), run.names)
     found = votes_of(read.pairs)
     found.left_out.counts.update(read.left_out.counts)
     found.left_out.first |= read.left_out.first
@@ -198,7 +238,10 @@ def _document(run: LeaderboardRun, result: Leaderboard, options: RatingOptions) 
         "reference": options.reference,
         "anchor": options.anchor,
         "controls": list(options.controls),
-        "bootstrap": described_draws(options.resamples, options.seed, unit="instruction"),
+        "model_families": {name: list(given) for name, given in options.model_families.patterns.items()},
+        "scale": options.scale,
+        "each_vote": options.each_vote,
+        "bootstrap": described_draws(options.resamples, options.seed, unit=options.draws_over.removesuffix("s")),
         "regularised": ratings.regularised,
         "regularised_draws": ratings.regularised_draws,
         "models": ratings.models,
@@ -207,6 +250,8 @@ def _document(run: LeaderboardRun, result: Leaderboard, options: RatingOptions) 
         "ties": ratings.tied.tolist(),
         "position_bias": result.position,
         "length_bias": result.length,
+        "family_bias": result.own_family,
+        "published": result.published,
         "groups": {group: table.models for group, table in result.groups.items()},
         "human": result.people,
     }

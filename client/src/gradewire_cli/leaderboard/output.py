@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from gradewire_cli.leaderboard.published import (
+    rank_intervals,
+    rank_notes,
+    rank_tables,
+    ranks_against,
+    rating_tables,
+)
 from gradewire_cli.leaderboard.reading import INCONSISTENT, OK, JudgedPair
-from gradewire_cli.leaderboard.verdicts import HumanAgreement, Verdicts, human_agreement, place_of, questionable
+from gradewire_cli.leaderboard.verdicts import (
+    DrawsOver,
+    HumanAgreement,
+    ModelFamilies,
+    Verdicts,
+    human_agreement,
+    place_of,
+    questionable,
+)
 from gradewire_cli.pages import page
 from gradewire_cli.pages.agreement_input import shown_names
 from gradewire_cli.pages.charts import Axis, Chart, interval_chart
@@ -16,14 +31,23 @@ from gradewire_cli.pages.texts import ShownText, cut, name_of, normal_form, show
 from gradewire_cli.problems import InputError
 from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes
 from gradewire_cli.results.tables import Cell, Table, Value, count, estimated, number, points
-from gradewire_stats.ratings import Controls, NotIdentifiedError, length_bias, position_bias, rate
+from gradewire_stats.ratings import (
+    USUAL_SCALE,
+    Controls,
+    NotIdentifiedError,
+    RatingScale,
+    family_bias,
+    length_bias,
+    position_bias,
+    rate,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gradewire_cli.scoring.labelled_run import Draws
     from gradewire_stats.bootstrap import Estimate
-    from gradewire_stats.ratings import Bias, Control, RatingTable
+    from gradewire_stats.ratings import Bias, Control, ModelRating, PublishedRanks, RatingTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +56,23 @@ class RatingOptions:
 
     Attributes:
         reference: The model against which the other models' win rates are computed, or None.
-        anchor: The model with rating 1000. None means that the mean rating is 1000.
+        anchor: The model with the scale's starting rating. None means that the mean rating is.
+        model_families: Families for the control own-family.
+        each_vote: Count each annotator's vote as a match. False means that the majority's winner counts.
+        draws_over: Units of the bootstrap draws.
+        published: Names of printed tables, or paths of files with ratings, to compare with.
+        published_gap: Difference above which the order of two published ratings is checked.
     """
 
     reference: str | None = None
     anchor: str | None = None
     controls: Sequence[Control] = ()
+    scale: RatingScale = USUAL_SCALE
+    model_families: ModelFamilies = field(default_factory=ModelFamilies)
+    each_vote: bool = False
+    draws_over: DrawsOver = "instructions"
+    published: Sequence[str] = ()
+    published_gap: float = 60.0
     resamples: int = 1000
     seed: int = 0
 
@@ -48,6 +83,8 @@ class Leaderboard:
 
     Attributes:
         groups: Ratings by group of instructions, without Elo.
+        own_family: The judge's preference for answers of its own model family.
+        published: Comparisons with published ratings, by name.
         people: Annotators' agreement with the judge, or None if annotators voted on none of these pairs.
     """
 
@@ -56,6 +93,8 @@ class Leaderboard:
     groups: Mapping[str, RatingTable]
     position: Bias
     length: Bias
+    own_family: Bias
+    published: Mapping[str, PublishedRanks]
     people: HumanAgreement | None
 
 
@@ -69,32 +108,42 @@ def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts 
         why = [*filter(None, [verdicts.without_winner_sentence()]), *verdicts.left_out.sentences("rows")]
         raise InputError(f"found no judged pairs: {'; '.join(why) or 'no rows'}")
     draws: Draws = {"resamples": options.resamples, "seed": options.seed}
-    ordered, named = verdicts.ordered(), (options.reference, options.anchor)
+    verdicts = verdicts.drawn_over(options.draws_over)
+    rated = verdicts.each_vote() if options.each_vote else verdicts
+    ordered, named = rated.ordered(options.model_families), (options.reference, options.anchor)
     controls = Controls(options.controls, ordered) if options.controls else None
+    scale = options.scale
     try:
-        ratings = rate(verdicts.matches(), reference=named[0], anchor=named[1], controls=controls, **draws)
+        ratings = rate(rated.matches(), reference=named[0], anchor=named[1], controls=controls, scale=scale, **draws)
     except NotIdentifiedError as error:
         raise InputError(f"--control {error}") from error
     except ValueError as error:
         raise InputError(str(error)) from error
     groups = {}
     for group in verdicts.groups:
-        part = verdicts.of_group(group)
+        part = rated.of_group(group)
         reference, anchor = (name if name in part.models else None for name in named)
-        groups[group] = rate(part.matches(), reference=reference, anchor=anchor, with_elo=False, **draws)
+        groups[group] = rate(part.matches(), reference=reference, anchor=anchor, scale=scale, with_elo=False, **draws)
+    agreement = None
+    if people is not None:
+        people = people.drawn_over(options.draws_over)
+        agreement = human_agreement(verdicts, people, each_vote=options.each_vote, **draws)
     return Leaderboard(
         verdicts=verdicts,
         ratings=ratings,
         groups=groups,
         position=position_bias(ordered, **draws),
-        length=length_bias(verdicts.matches(), **draws),
-        people=None if people is None else human_agreement(verdicts, people, **draws),
+        length=length_bias(rated.matches(), **draws),
+        own_family=family_bias(ordered, **draws),
+        published=ranks_against(rated.matches(), options.published, gap=options.published_gap, **draws),
+        people=agreement,
     )
 
 
 def headline(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
     """Yield the tables to show by default, without empty tables."""
     yield ratings(result, options)
+    yield from rank_tables(result.published, options.published_gap)
     yield from biases(result)
     yield from people(result)
 
@@ -102,6 +151,7 @@ def headline(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
 def optional_tables(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
     """Yield the win matrix and the tables by group."""
     yield win_matrix(result)
+    yield from rating_tables(result.published, result.ratings)
     yield from group_tables(result, options)
 
 
@@ -109,7 +159,7 @@ def _columns(options: RatingOptions) -> list[tuple[str, str, Callable[[Estimate]
     """Return the rating table's columns: head, field of `ModelRating`, formatter and meaning."""
     held, reference = " and ".join(options.controls), options.reference
     controlled = (f"held fixed:\n{held}", "controlled", points, f"rating with {held} held fixed")
-    against = (f"won against\n{reference}", "against_reference", estimated, "ties left out")
+    against = (f"won against\n{reference}", "against_reference", estimated, "ties left out; n matches are left")
     return [
         *([controlled] if options.controls else []),
         ("Bradley-Terry", "bradley_terry", points, "maximum-likelihood rating on Elo's scale"),
@@ -126,7 +176,7 @@ def ratings(result: Leaderboard, options: RatingOptions) -> Table:
         [
             count(place),
             line.model,
-            *(written(getattr(line, name)) for _, name, written, _ in columns),
+            *(_rating(line, name, written) for _, name, written, _ in columns),
             count(line.matches),
             count(line.tied),
         ]
@@ -139,6 +189,12 @@ def ratings(result: Leaderboard, options: RatingOptions) -> Table:
         heads=2,
         explained={head: meaning for head, *_, meaning in columns},
     )
+
+
+def _rating(line: ModelRating, name: str, written: Callable[[Estimate], Value]) -> Value:
+    value = written(getattr(line, name))
+    counted = name == "against_reference" and line.decided_against_reference
+    return value.beside(f"n={line.decided_against_reference}") if counted else value
 
 
 def win_matrix(result: Leaderboard) -> Table:
@@ -176,8 +232,7 @@ def group_tables(result: Leaderboard, options: RatingOptions) -> Iterator[Table]
 
 def notes(result: Leaderboard, options: RatingOptions, *, groups: bool) -> list[str]:
     """Return notes on the ratings. With `groups`, also return notes on the intervals by group."""
-    scale = "mean rating 1000" if options.anchor is None else f"{options.anchor} rated 1000"
-    lines = [f"{len(result.verdicts.rated)} pairs on {result.ratings.instructions} instructions, {scale}"]
+    lines = list(_basis(result, options))
     if missing := result.verdicts.without_winner_sentence():
         lines.append(missing)
     if unrated := result.verdicts.unrated_models:
@@ -207,7 +262,21 @@ def notes(result: Leaderboard, options: RatingOptions, *, groups: bool) -> list[
         )
     if options.controls:
         lines.append(f"models are ordered by ratings with {' and '.join(options.controls)} held fixed")
+    lines += rank_notes(result.published)
     return [*lines, *interval_notes(_intervals(result, options, groups=groups))]
+
+
+def _basis(result: Leaderboard, options: RatingOptions) -> Iterator[str]:
+    """Yield notes on the number of pairs and votes, and on the scale."""
+    start = f"{options.scale.start:g}"
+    scale = f"mean rating {start}" if options.anchor is None else f"{options.anchor} rated {start}"
+    units = "instructions" if options.draws_over == "instructions" else "distinct instruction texts"
+    yield f"{len(result.verdicts.rated)} pairs on {result.ratings.instructions} {units}, {scale}"
+    if options.each_vote:
+        votes = sum(len(pair.votes) for pair in result.verdicts.pairs if pair.by_votes)
+        yield f"each of {votes} votes is a match"
+    if options.scale != USUAL_SCALE:
+        yield f"Elo's K is {options.scale.k:g}, and a lead of {options.scale.scale:g} points means odds of 10 to 1"
 
 
 def _share(table: RatingTable, row: int, column: int) -> Value:
@@ -219,12 +288,20 @@ def _share(table: RatingTable, row: int, column: int) -> Value:
     return Value(f"{share:.2f}", share, notes=(f"of {all_:.0f}",))
 
 
+def _influences(result: Leaderboard) -> list[tuple[str, Bias, Control]]:
+    return [
+        ("shown first", result.position, "position"),
+        ("longer", result.length, "length"),
+        ("of the judge's family", result.own_family, "own-family"),
+    ]
+
+
 def biases(result: Leaderboard) -> Iterator[Table]:
     """Yield the table of biases if a bias is known."""
     odds: dict[str, Value] = {effect.control: estimated(effect.odds) for effect in result.ratings.effects}
     rows: list[list[Cell]] = [
         [name, estimated(bias.won), odds.get(control, Value("-")), Value(f"{bias.matches:g}", bias.matches)]
-        for name, bias, control in (("shown first", result.position, "position"), ("longer", result.length, "length"))
+        for name, bias, control in _influences(result)
         if bias.matches
     ]
     if rows:
@@ -255,8 +332,11 @@ def _intervals(result: Leaderboard, options: RatingOptions, *, groups: bool) -> 
     for line in result.ratings.models:
         for head, name, *_ in _columns(options):
             yield NamedEstimate(line.model, head.replace("\n", " "), "all pairs", getattr(line, name))
-    for name, bias in (("shown first", result.position), ("longer", result.length)):
-        yield NamedEstimate(name, "share won", "all pairs", bias.won)
+    for name, bias, control in _influences(result):
+        # Families are known only if the options name them.
+        if bias.matches or control != "own-family":
+            yield NamedEstimate(name, "share won", "all pairs", bias.won)
+    yield from rank_intervals(result.published)
     for group, table in result.groups.items() if groups else ():
         for line in table.models:
             yield NamedEstimate(line.model, "Bradley-Terry", group, line.bradley_terry)
@@ -269,6 +349,7 @@ _AMOUNTS: Final = ((50, 1200), (25, 600), (10, 300), (0, 0))
 _NOTE_CHARACTERS: Final = 1000
 _QUESTIONABLE: Final = 1000
 _GROUPS: Final = 200
+_NAME_CHARACTERS: Final = 200
 # Space beyond the outermost intervals, as a share of the axis.
 _MARGIN: Final = 0.04
 _WINNERS: Final = {"model_a": "A", "model_b": "B", "tie": "a tie", None: "no verdict"}
@@ -291,6 +372,7 @@ def leaderboard_pages(
     head: list[Block] = [*judged, *page.notes(told, most=_NOTE_CHARACTERS), first, *drawn]
     matrix = ShownTable("t-wins", win_matrix(result), is_shaded=True)
     further = (
+        ("published", "Published ratings", "Published", _published(result, options)),
         ("groups", "By group of instructions", "Groups", list(group_tables(result, options))),
         ("biases", "Influences besides the answer", "Biases", list(biases(result))),
         ("people", "Agreement with annotators", "Annotators", list(people(result))),
@@ -314,6 +396,11 @@ def leaderboard_pages(
         )
 
 
+def _published(result: Leaderboard, options: RatingOptions) -> list[Table]:
+    tables = (rank_tables(result.published, options.published_gap), rating_tables(result.published, result.ratings))
+    return [table for each in tables for table in each]
+
+
 def _tables(name: str, title: str, link: str, tables: Sequence[Table]) -> Section:
     blocks = [ShownTable(f"t-{name}-{number_}", table) for number_, table in enumerate(tables, 1)]
     return Section(name, (title,), blocks, link=(link,))
@@ -331,7 +418,12 @@ def _shortened(result: Leaderboard, options: RatingOptions) -> tuple[Leaderboard
     called = shown_names(shown_groups)
     tables = {called[group]: of(table, kept) for group, table in shown_groups.items()}
     reference = None if options.reference is None else names[options.reference]
-    return replace(result, ratings=of(result.ratings, kept), groups=tables), replace(options, reference=reference)
+    published = {
+        cut(name, _NAME_CHARACTERS): replace(ranks, models=[names[model] for model in ranks.models])
+        for name, ranks in result.published.items()
+    }
+    shown_result = replace(result, ratings=of(result.ratings, kept), groups=tables, published=published)
+    return shown_result, replace(options, reference=reference)
 
 
 def _chart(table: RatingTable, options: RatingOptions) -> Chart | None:

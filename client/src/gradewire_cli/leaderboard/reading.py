@@ -76,6 +76,7 @@ class JudgedPair:
         by_votes: True if the row names no winner, so the winner is the majority of the votes.
         round: Index of the judging round that chose the pair, or None for a pair from another file.
         turn: Number of the judged turn in the conversation, from 1. 0 means unknown.
+        drawn_with: A key that pairs share if draws take them together, or "" for the instruction's pairs.
     """
 
     position: str
@@ -97,6 +98,12 @@ class JudgedPair:
     round: int | None = None
     digest: str = ""
     turn: int = 0
+    drawn_with: str = ""
+
+    @property
+    def unit(self) -> str:
+        """A key that pairs share if bootstrap draws take them together."""
+        return self.drawn_with or self.instruction
 
     @property
     def key(self) -> tuple[str, frozenset[str]]:

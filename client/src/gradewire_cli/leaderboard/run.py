@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gradewire import AsyncClient
     from gradewire.transport import Transport
     from gradewire_cli.leaderboard.output import RatingOptions
+    from gradewire_cli.leaderboard.verdicts import DrawsOver
     from gradewire_cli.options.connection import ConnectionOptions
     from gradewire_cli.options.metrics import MetricOptions
     from gradewire_cli.rows.input_file import InputFile
@@ -95,6 +96,11 @@ class Answers:
         """The models' names, sorted."""
         return sorted({model for rows in self.rows.values() for model in rows})
 
+    def units_of(self, model: str, unit: DrawsOver) -> int:
+        """Return the number of units of draws on which a model and another model have an answer."""
+        keys = [key for key, rows in self.rows.items() if model in rows and len(rows) > 1]
+        return len(keys) if unit == "instructions" else len({_text(self.rows[key][model]) or key for key in keys})
+
     def has(self, pair: JudgedPair) -> bool:
         """Return True if both answers of a pair are present."""
         return self.rows.get(pair.instruction, {}).keys() >= set(pair.models)
@@ -114,6 +120,10 @@ class Answers:
         rows = self.rows[chosen.instruction]
         a, b = models[chosen.first], models[chosen.second]
         return AnswerPair(index=index, model_a=a, model_b=b, a=Answer(rows[a]), b=Answer(rows[b]))
+
+
+def _text(row: Row) -> str:
+    return str(row.values.get("question") or "").strip()
 
 
 def texts_digest(pair: AnswerPair) -> str:
@@ -239,10 +249,11 @@ class PairJudging:
         if verdicts.rated:
             anchor = options.anchor if options.anchor in verdicts.models else None
             draws: Draws = {"resamples": options.resamples, "seed": options.seed}
-            table = rate(verdicts.matches(), anchor=anchor, with_elo=False, **draws)
+            matches = verdicts.drawn_over(options.draws_over).matches()
+            table = rate(matches, anchor=anchor, scale=options.scale, with_elo=False, **draws)
             lines = {line.model: line for line in table.models}
         for model in self.answers.models:
-            there = sum(model in rows and len(rows) > 1 for rows in self.answers.rows.values())
+            there = self.answers.units_of(model, options.draws_over)
             if model not in lines or _is_uncertain(lines[model], there, width):
                 yield model
 
@@ -288,14 +299,20 @@ class LeaderboardRun:
         """Return the files with pairs and the files with answers. None means that there are no such files.
 
         Standard input always counts as pairs. A file counts as pairs if its first readable row has columns for two
-        models.
+        models, or if it is another program's file with judged pairs.
         """
-        pairs = [path for path in self.source.paths if path == STDIN or self._holds_pairs(path)]
+        judged = self.source.judged_pairs or self.source
+        pairs = [path for path in self.source.paths if path == STDIN or self._holds_pairs(path, judged)]
         answers = [path for path in self.source.paths if path not in pairs]
-        parts = [replace(self.source, paths=tuple(paths)) if paths else None for paths in (pairs, answers)]
+        parts = [
+            replace(source, paths=tuple(paths)) if paths else None
+            for source, paths in ((judged, pairs), (self.source, answers))
+        ]
         return parts[0], parts[1]
 
-    def _holds_pairs(self, path: str) -> bool:
+    def _holds_pairs(self, path: str, judged: InputFile) -> bool:
+        if judged.official is not None:
+            return next(judged.official_pairs(path), None) is not None
         records = read_file(path, self.source.reading)
         return holds_pairs(next((each.fields for each in records if each.fields is not None), {}), self.names)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
@@ -24,6 +25,34 @@ if TYPE_CHECKING:
 
 _SCORES: Mapping[Winner, float] = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5}
 _EXAMPLES = 3
+DrawsOver = Literal["instructions", "texts"]
+"""The units of bootstrap draws: instructions, or all instructions with the same text, about whatever image."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFamilies:
+    """Families of models and of the judges made from them.
+
+    Attributes:
+        patterns: Each family's patterns for names of models and for identifiers of judges, as in file names.
+    """
+
+    patterns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def of(self, name: str) -> str:
+        """Return the first family of a model or judge, or ""."""
+        return next(
+            (family for family, patterns in self.patterns.items() if any(fnmatchcase(name, each) for each in patterns)),
+            "",
+        )
+
+    def own_side(self, pair: JudgedPair) -> int:
+        """Return 1 if only answer A is from the judge's family, -1 if only B is, otherwise 0."""
+        judge = self.of(pair.by) if pair.by else ""
+        if not judge:
+            return 0
+        a, b = (self.of(model) == judge for model in pair.models)
+        return int(a) - int(b)
 
 
 @dataclass(slots=True)
@@ -114,13 +143,31 @@ class Verdicts:
         ]
         return len(read), sum(len(winners) == 1 for winners in read)
 
+    def drawn_over(self, unit: DrawsOver) -> Verdicts:
+        """Return the pairs with the units of draws. A pair without a text is drawn with its instruction."""
+        if unit == "instructions":
+            return self
+        return Verdicts([replace(pair, drawn_with=pair.question.strip()) for pair in self.pairs], self.left_out)
+
+    def each_vote(self) -> Verdicts:
+        """Return a pair for each vote instead of each pair whose winner is the majority of the votes."""
+        split = [
+            replace(pair, winner=vote, votes=(), by_votes=False)
+            for pair in self.pairs
+            for vote in (pair.votes if pair.by_votes else [pair.winner])
+        ]
+        return Verdicts(split, self.left_out)
+
     def matches(self, models: Sequence[str] | None = None, numbers: Mapping[str, int] | None = None) -> Matches:
         """Return a match for each rated pair. `models` and `numbers` fix the indices of the models and instructions."""
         rows = [(pair, winner, 0, 1.0) for pair in self.pairs if (winner := pair.counted) is not None]
         return _matches(rows, models or self.models, numbers)
 
-    def ordered(self) -> Matches:
-        """Return a match for each known order of a rated pair, or one match for a rated pair without known orders."""
+    def ordered(self, families: ModelFamilies | None = None) -> Matches:
+        """Return a match for each known order of a rated pair, or one match for a rated pair without known orders.
+
+        With `families`, the matches say which answer is from the judge's own family.
+        """
         rows: list[tuple[JudgedPair, Winner, int, float]] = []
         for pair in self.pairs:
             if (winner := pair.counted) is None:
@@ -129,7 +176,7 @@ class Verdicts:
             rows += [(pair, won, 1 if first == "model_a" else -1, 1 / len(read)) for first, won in read] or [
                 (pair, winner, 0, 1.0)
             ]
-        return _matches(rows, self.models, None)
+        return _matches(rows, self.models, None, families)
 
     def of_group(self, group: str) -> Verdicts:
         """Return the pairs of one group."""
@@ -155,19 +202,21 @@ def _matches(
     rows: Sequence[tuple[JudgedPair, Winner, int, float]],
     models: Sequence[str],
     numbers: Mapping[str, int] | None,
+    families: ModelFamilies | None = None,
 ) -> Matches:
     number_of = {model: number for number, model in enumerate(models)}
     instructions = dict(numbers or {})
     for pair, *_ in rows:
-        instructions.setdefault(pair.instruction, len(instructions))
+        instructions.setdefault(pair.unit, len(instructions))
     matches = Matches.of(
         models,
         [number_of[pair.models[0]] for pair, *_ in rows],
         [number_of[pair.models[1]] for pair, *_ in rows],
         [_SCORES[winner] for _, winner, *_ in rows],
-        [instructions[pair.instruction] for pair, *_ in rows],
+        [instructions[pair.unit] for pair, *_ in rows],
         shown_first=[first for _, _, first, _ in rows],
         words=[pair.words for pair, *_ in rows],
+        own_family=None if families is None else [families.own_side(pair) for pair, *_ in rows],
     )
     return replace(matches, weights=np.array([weight for *_, weight in rows], dtype=np.float64))
 
@@ -218,13 +267,21 @@ def votes_of(pairs: Sequence[JudgedPair]) -> Verdicts:
         turned = pair if pair.models == same_way.models else pair.turned()
         votes[key] += turned.votes or filter(None, [turned.winner])
     return Verdicts(
-        [replace(pair, votes=tuple(votes[key]), winner=majority(votes[key]), orders=()) for key, pair in first.items()],
+        [
+            replace(pair, votes=tuple(votes[key]), winner=majority(votes[key]), by_votes=True, orders=())
+            for key, pair in first.items()
+        ],
         left_out,
     )
 
 
-def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed: int) -> HumanAgreement | None:
-    """Compare the judge with annotators on the pairs that both judged. Return None if there are no such pairs."""
+def human_agreement(
+    judged: Verdicts, people: Verdicts, *, each_vote: bool = False, resamples: int, seed: int
+) -> HumanAgreement | None:
+    """Compare the judge with annotators on the pairs that both judged. Return None if there are no such pairs.
+
+    With `each_vote`, annotators' ratings count each vote as a match instead of the majority.
+    """
     exact = {(pair.key, pair.turn): pair for pair in judged.pairs}
     any_turn = {pair.key: pair for pair in judged.pairs}
 
@@ -245,16 +302,17 @@ def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed:
             votes=[[_CHOICES[vote] for vote in theirs.votes] for theirs, _ in sides],
             choices={_name(both[0][1].by): [_CHOICES[our.counted] for _, our in sides if our.counted is not None]},
             lengths_words=None if without_words else ([a for a, _ in words], [b for _, b in words]),
-            instructions=[theirs.instruction for theirs, _ in sides],
+            instructions=[theirs.unit for theirs, _ in sides],
         ),
         resamples=resamples,
         seed=seed,
     )
     models = sorted({*judged.models, *people.models})
-    instructions = dict.fromkeys(pair.instruction for pair in (*judged.pairs, *people.pairs))
-    numbers = {instruction: number for number, instruction in enumerate(instructions)}
+    units = dict.fromkeys(pair.unit for pair in (*judged.pairs, *people.pairs))
+    numbers = {unit: number for number, unit in enumerate(units)}
+    voted = people.each_vote() if each_vote else people
     systems = system_ranks(
-        judged.matches(models, numbers), people.matches(models, numbers), resamples=resamples, seed=seed
+        judged.matches(models, numbers), voted.matches(models, numbers), resamples=resamples, seed=seed
     )
     return HumanAgreement(
         pairs=len(both),

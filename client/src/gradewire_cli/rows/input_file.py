@@ -192,6 +192,12 @@ class InputFile:
             return None
         return replace(self, reading=replace(self.reading, read=self.official.pairs))
 
+    def official_pairs(self, path: str) -> Iterator[Record]:
+        """Yield the judged pairs in one file. There are none if `official` has no such pairs."""
+        if self.official is None or self.official.pairs is None:
+            return iter(())
+        return self.official.pairs(path)
+
     @property
     def is_json(self) -> bool:
         """True if all files are JSON."""

@@ -18,6 +18,7 @@ from gradewire_cli.rows.row import result_key, with_picture_digests
 from gradewire_proto.wire_rules import split_pin
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from gradewire import AsyncClient
@@ -91,20 +92,60 @@ async def with_file_corpus(
         names = ", ".join(metric.name for metric in weighted)
         raise InputError(f"{names} would read standard input twice. Name a file, or use --reference-set")
     entries = FileReferences.read(source).entries
+    return await _prepared(client, entries, source.name, metrics, chosen.reference_set, quiet=quiet)
+
+
+async def with_corpus(
+    client: AsyncClient, entries: Sequence[Mapping[str, Any]], name: str, chosen: MetricChoice, *, quiet: bool
+) -> MetricChoice:
+    """Prepare these references if a metric needs a prepared corpus. Return the metrics with their reference set.
+
+    Args:
+        client: Client of the server that will score.
+        entries: Distinct questions with their references.
+        name: Name of the entries' file, for messages.
+        chosen: Metrics.
+        quiet: Report nothing on standard error.
+
+    Raises:
+        InputError: A metric takes its corpus from the items of one request, or names another file's corpus.
+        GradewireError: The server is down, or refuses the call.
+    """
+    metrics = {label: over_a_file(metric) for label, metric in chosen.named.items()}
+    if by_request := [metric.name for metric in metrics.values() if _corpus(metric) == "request"]:
+        raise InputError(
+            f"{by_request[0]} with corpus=request counts the rows of one request, and there are several. Use "
+            "corpus=prepared (bertscore: idf=prepared)"
+        )
+    if not any(_corpus(metric) == "prepared" for metric in metrics.values()):
+        return chosen
+    return await _prepared(client, entries, name, metrics, chosen.reference_set, quiet=quiet)
+
+
+async def _prepared(  # noqa: PLR0913 - two collaborators, the entries with their name, and the metrics with their set
+    client: AsyncClient,
+    entries: Sequence[Mapping[str, Any]],
+    name: str,
+    metrics: Mapping[str, Metric],
+    reference_set: str,
+    *,
+    quiet: bool,
+) -> MetricChoice:
+    weighted = [metric for metric in metrics.values() if _corpus(metric) == "prepared"]
     # If a metric identifier names this file's set, prepare the set again, because this server may lack it.
-    if chosen.reference_set and split_pin(chosen.reference_set)[0] != name_entries(entries):
-        return choose_metrics(metrics, MetricDefaults(reference_set=chosen.reference_set))
+    if reference_set and split_pin(reference_set)[0] != name_entries(entries):
+        return choose_metrics(metrics, MetricDefaults(reference_set=reference_set))
     with progress("counting references", len(entries), quiet=quiet) as shown:
         report = await client.prepare(entries, metrics=weighted, progress=lambda step: shown(step.entries_done, ""))
     if not quiet:
         left_out = f", {len(report.failures)} failed" if report.failures else ""
         click.echo(
-            f"corpus: counted {len(entries) - len(report.failures)} reference lists in {source.name}"
+            f"corpus: counted {len(entries) - len(report.failures)} reference lists in {name}"
             f"{left_out} (reference set {report.reference_set})",
             err=True,
         )
     # A metric identifier may require an earlier version of the file's corpus.
-    return choose_metrics(metrics, MetricDefaults(reference_set=chosen.reference_set or report.reference_set))
+    return choose_metrics(metrics, MetricDefaults(reference_set=reference_set or report.reference_set))
 
 
 def refuse_part_of_a_request(chosen: MetricChoice, source: InputFile, out: Path, pictures: Path | None = None) -> None:
@@ -130,11 +171,6 @@ def refuse_part_of_a_request(chosen: MetricChoice, source: InputFile, out: Path,
             f"{'is' if left == 1 else 'are'} left, so word weights would differ from the weights in {out}. Score all "
             "rows again with --overwrite, or use corpus=prepared (bertscore: idf=prepared)"
         )
-
-
-def takes_corpus(metric: Metric) -> bool:
-    """Return True if a metric's scores depend on a corpus of references."""
-    return _corpus(over_a_file(metric)) in {"request", "prepared"}
 
 
 def _corpus(metric: Metric) -> Any:

@@ -45,6 +45,11 @@ def length_bias(matches: Matches, *, resamples: int = 1000, seed: int = 0) -> Bi
     return _bias(matches, np.sign(apart).astype(np.intp), resamples=resamples, seed=seed)
 
 
+def family_bias(matches: Matches, *, resamples: int = 1000, seed: int = 0) -> Bias:
+    """Measure how often the answer from the judge's own model family wins against an answer from another family."""
+    return _bias(matches, matches.own_family, resamples=resamples, seed=seed)
+
+
 def _bias(matches: Matches, side: NDArray[np.intp], *, resamples: int, seed: int) -> Bias:
     """Measure the advantage of a property that only A has (`side` is 1) or only B has (-1)."""
     counted = np.flatnonzero(matches.decided & (side != 0))

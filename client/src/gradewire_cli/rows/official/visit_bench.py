@@ -1,4 +1,4 @@
-"""Read VisIT-Bench's files: predictions, pairs of answers with references, GPT-4's judgements, and people's votes."""
+"""Read VisIT-Bench's files: predictions, pairs of answers with references, GPT-4's judgements, and annotators' votes."""
 
 import hashlib
 import io
@@ -29,8 +29,8 @@ _CAPTIONS: Final = (
 )
 _GROUPS: Final = ("instruction_category", "family", "group")
 _REFERENCES: Final = ("gpt4_prediction", "reference")
-"""Columns of the reference, which GPT-4 wrote and people checked. `reference_output` is the answer of the data set that
-the image is from, so it is not read."""
+"""Columns of the reference, which GPT-4 wrote and annotators checked. `reference_output` is not read, because it is the
+answer in the data set that the image is from."""
 _RIGHT, _BAD_CAPTION = "human_ratings_gpt4_correct", "human_ratings_problem_in_caption"
 _VERDICTS, _CHOSEN_A, _CHOSEN_B = "auto_evaluation_result", "model_selection.A", "model_selection.B"
 _OTHER_COLUMNS: Final = re.compile(
@@ -64,7 +64,7 @@ def _is_true(value: Any) -> bool:
 
 
 def _is_left_out(fields: Mapping[str, Any]) -> bool:
-    """Return True if people called the reference wrong or found a problem in the caption, as in the paper."""
+    """Return True if annotators called the reference wrong or found a problem in the caption, as in the paper."""
     is_wrong = not is_missing(fields.get(_RIGHT)) and not _is_true(fields[_RIGHT])
     return is_wrong or _is_true(fields.get(_BAD_CAPTION))
 
@@ -191,7 +191,7 @@ def answers(path: str, *, questions: str = "") -> Iterator[Record]:
 
     Args:
         path: Path of a file in one of the forms.
-        questions: Path of the data set's file, which has captions, references and people's ratings, or "".
+        questions: Path of the data set's file, which has captions, references and annotators' ratings, or "".
 
     Raises:
         InputError: A file is missing or in another form.
@@ -200,7 +200,7 @@ def answers(path: str, *, questions: str = "") -> Iterator[Record]:
 
 
 def judged_pairs(path: str, *, questions: str = "") -> Iterator[Record]:
-    """Yield a row for each pair with GPT-4's two verdicts or with people's votes, and nothing for other forms.
+    """Yield a row for each pair with GPT-4's two verdicts or with annotators' votes, and nothing for other forms.
 
     Votes on the same pair of models and the same instruction become one row. Of two judged pairs with the same models
     and the same instruction, the first counts, as in the published ratings.
@@ -230,7 +230,7 @@ def judged_pairs(path: str, *, questions: str = "") -> Iterator[Record]:
 
 
 def _vote(fields: Mapping[str, Any], *, is_turned: bool) -> str | None:
-    """Return a person's choice, A or B of the pair's first row, or None if both or no answer was chosen."""
+    """Return an annotator's choice, A or B of the pair's first row, or None if both or no answer was chosen."""
     chosen = _is_true(fields[_CHOSEN_A]), _is_true(fields.get(_CHOSEN_B))
     if chosen[0] == chosen[1]:
         return None
