@@ -181,7 +181,7 @@ quick: $(VENV)/.dev-installed $(MODEL) lint ## run lint and unit tests without s
 	    tests/server/metrics tests/server/requests tests/server/scoring tests/server/settings tests/models tests/proto \
 	    --ignore tests/client/_transports --ignore tests/client/integrations --ignore tests/client/rewards/test_scorer.py \
 	    --ignore tests/client/rewards/test_scorer_traces.py --ignore tests/cli/agree/test_scored_rows.py --ignore tests/cli/bulk \
-	    --ignore tests/cli/calibrate --ignore tests/cli/leaderboard/test_run_killed.py --ignore tests/cli/leaderboard/test_output_page_in_browser.py \
+	    --ignore tests/cli/calibrate --ignore tests/cli/leaderboard/test_run_killed.py --ignore tests/cli/leaderboard/test_page_in_browser.py \
 	    --ignore tests/cli/bench/load --ignore tests/cli/pages/test_agreement_in_browser.py --ignore tests/cli/results/test_journal.py \
 	    --ignore tests/cli/test_triton.py --ignore tests/stats/calibration/test_fit_correctness.py \
 	    --ignore tests/stats/calibration/test_quality.py --ignore tests/server/metrics/correctness/test_metric_shipped_fits.py \

@@ -38,8 +38,8 @@ HEAD: Final = """# VisIT-Bench: whole tables
 Ten models of VisIT-Bench (Bitton et al. 2023) by metric, without a judge. A metric compares every two answers to an
 instruction with the reference; only equal scores tie (`--tie-margin 0`). Ratings are Bradley-Terry's. Intervals draw
 the distinct instruction texts. Correlations are with the paper's Elo ratings: by GPT-4 (table 4, ten models) and by
-annotators (table 3, six models). "Order" counts the pairs of models whose printed Elo differs by more than 60 and that the
-metric puts into the same order.
+annotators (table 3, six models). "Order" counts the pairs of models whose printed Elo differs by more than 60 and that
+the metric puts into the same order.
 """
 
 

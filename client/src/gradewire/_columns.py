@@ -63,7 +63,7 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "captions": ("captions",),
     "choices": ("choices",),
     "answerable": ("answerable",),
-    "group": ("group", "dataset"),
+    "group": ("group", "family", "dataset"),
     "label": ("label", "human_score"),
     "labels": ("labels", "annotations"),
     "flags": ("flags",),

@@ -15,10 +15,10 @@ from gradewire_cli.leaderboard.output import (
     RatingOptions,
     headline,
     leaderboard_of,
-    leaderboard_pages,
     notes,
     optional_tables,
 )
+from gradewire_cli.leaderboard.page import leaderboard_pages
 from gradewire_cli.leaderboard.published import PRINTED_TABLES, published_ratings
 from gradewire_cli.leaderboard.reading import PAIR_COLUMNS
 from gradewire_cli.leaderboard.run import LeaderboardRun

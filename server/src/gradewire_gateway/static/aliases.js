@@ -19,7 +19,7 @@ export const ALIASES = {
   caption: ["caption"],
   captions: ["captions"],
   answerable: ["answerable"],
-  group: ["group", "dataset"],
+  group: ["group", "family", "dataset"],
   label: ["label", "human_score"],
   labels: ["labels", "annotations"],
   question_id: ["question_id"],

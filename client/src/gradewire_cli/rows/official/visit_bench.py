@@ -1,4 +1,4 @@
-"""Read VisIT-Bench's files: predictions, pairs of answers with references, GPT-4's judgements, and annotators' votes."""
+"""Read VisIT-Bench's files: predictions, pairs of answers with references, GPT-4's verdicts, and annotators' votes."""
 
 import hashlib
 import io

@@ -8,7 +8,8 @@ import pytest
 from tests.cli.pages.pages import Elements
 from tests.stats.ratings.tournaments import tournament
 
-from gradewire_cli.leaderboard.output import MAX_MODELS, Leaderboard, RatingOptions, leaderboard_pages
+from gradewire_cli.leaderboard.output import Leaderboard, RatingOptions
+from gradewire_cli.leaderboard.page import MAX_MODELS, leaderboard_pages
 from gradewire_cli.leaderboard.reading import INCONSISTENT, JudgedOrder, JudgedPair
 from gradewire_cli.leaderboard.verdicts import HumanAgreement, Verdicts
 from gradewire_cli.pages.page import MAX_BYTES, render, write_page

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page
-from tests.cli.leaderboard.test_output_page import board, page_of
+from tests.cli.leaderboard.test_page import board, page_of
 
 
 @pytest.fixture
