@@ -1,6 +1,7 @@
 """Small files under the names that pages use, each with the columns that its commands read."""
 
 import csv
+import itertools
 import json
 import shutil
 from pathlib import Path
@@ -92,6 +93,72 @@ def _judged() -> list[dict[str, Any]]:
         }
         for number in range(30)
     ]
+
+
+def _write_visit_bench(directory: Path) -> None:
+    """Write VisIT-Bench's files: answers by model, the data set, predictions of two models, and preferences."""
+    models = {"llava-13b": "{} apples.", "otter-9b": "a basket of {}", "pandagpt-13b": "a red car and a street"}
+    asked = [
+        {
+            "instruction_category": ("Counting", "Naming")[number % 2],
+            "image": f"https://images.example/{number}_basket.png",
+            "instruction": f"How many apples are in basket {number // 2}?",
+            "gpt4_prediction": f"There are {number} apples.",
+            "image_dense_captions": "A basket.",
+        }
+        for number in range(16)
+    ]
+    lines = [
+        {
+            "id": f"vb-{number}",
+            "instruction": each["instruction"],
+            "family": each["instruction_category"],
+            "caption": each["image_dense_captions"],
+            "reference": each["gpt4_prediction"],
+            "answers": {model: said.format(number) for model, said in models.items()},
+        }
+        for number, each in enumerate(asked)
+    ]
+    (directory / "visit_bench.jsonl").write_text(_jsonl(lines))
+    votes = [
+        {
+            "image_url": each["image"],
+            "instruction": each["instruction"],
+            "A": said_a.format(number),
+            "B": said_b.format(number),
+            "A_model": a,
+            "B_model": b,
+            "model_selection.A": str(vote > number % 4).upper(),
+            "model_selection.B": str(vote <= number % 4).upper(),
+        }
+        for number, each in enumerate(asked)
+        for (a, said_a), (b, said_b) in itertools.combinations(models.items(), 2)
+        for vote in range(5)
+    ]
+    (directory / "predictions").mkdir()
+    for name, records in (
+        ("single_image", asked),
+        ("human_preferences", votes),
+        ("predictions/llava", [{**each, "llava13b_output": "six apples"} for each in asked]),
+        ("predictions/otter", [{**each, "otter": each["gpt4_prediction"]} for each in asked]),
+    ):
+        with (directory / f"{name}.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(records[0]))
+            writer.writeheader()
+            writer.writerows(records)
+    (directory / "printed.csv").write_text("model,rating\nhuman,1200\ngpt4,1100\nfid,900\n")
+    for judge, own in (("gpt", 3), ("claude", 2)):
+        pairs = [
+            {
+                **pair,
+                "model_a": "gpt4",
+                "model_b": "fid",
+                "winner": ("model_a", "model_b")[number % own == 0],
+                "by": judge,
+            }
+            for number, pair in enumerate(_judged())
+        ]
+        (directory / f"by_{judge}.jsonl").write_text(_jsonl(pairs))
 
 
 def _ave() -> list[dict[str, Any]]:
@@ -280,6 +347,7 @@ def write_samples(directory: Path) -> None:
                     }
                 )
     _write_human_labels(directory)
+    _write_visit_bench(directory)
     _write_labels(directory)
     _write_rollouts(directory)
     _write_harness_logs(directory)
