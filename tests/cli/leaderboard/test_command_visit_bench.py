@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Command, read_rows, write_rows
 
+from gradewire.testing import StubTransport, echo_comparisons
+from gradewire_proto.v1 import judging_pb2
+
 MODELS = {"llava-13b": 40, "otter-9b": 25, "pandagpt-13b": 10}
 OPTIONS = ("--from", "visit-bench", "--resamples", "100")
 
@@ -115,6 +118,13 @@ def test_people_are_read_in_their_public_form_too(command: Command, tmp_path: Pa
     assert found["human"]["strata"]["evaluators"][0]["strata"][0]["stratum"] == "4/5"
     assert found["human"]["systems"]["kendall"]["value"] == pytest.approx(1.0)
     assert "judged 18 pairs by rouge_l" in output
+    plain = [
+        {"instruction_id": f"vb-{number}", "model_a": "llava-13b", "model_b": "otter-9b", "votes": ["A", "A", "B"]}
+        for number in range(12)
+    ]
+    votes = write_rows(tmp_path / "votes.jsonl", plain)
+    _, found = board(command, tmp_path, entries(), "--by", "rouge_l", "--tie-margin", "0", "--human", votes)
+    assert found["human"]["pairs"] == 12, "plain votes are read beside official files"
 
 
 def test_two_judges_show_a_preference_for_the_own_family(command: Command, tmp_path: Path) -> None:
@@ -165,3 +175,25 @@ def test_bench_pairs_reads_votes_and_weighs_words_by_the_references(command: Com
     found = {each["evaluator"]: each["strata"][-1] for each in json.loads(out.read_text())["report"]["evaluators"]}
     assert found["cider"]["reproduced"]["value"] == 1.0
     assert found["cider"]["pairs"] == 18
+
+
+def test_a_judge_sees_captions_and_rounds_end_over_texts(command: Command, tmp_path: Path) -> None:
+    """The judge prefers the longer answer in both orders, so every model wins or loses all: each text is needed."""
+    asked: list[judging_pb2.Pair] = []
+
+    def judge(request: judging_pb2.CompareRequest) -> judging_pb2.CompareResponse:
+        asked.extend(request.pairs)
+        return echo_comparisons(request, winner=lambda pair: "a" if len(pair.answer_a) > len(pair.answer_b) else "b")
+
+    file, out = write_rows(tmp_path / "visit.jsonl", entries()), tmp_path / "board.json"
+    options = ("--by", "compare", "--target-width", "60", "--all-tables", "--json", out)
+    done = command("leaderboard", file, *OPTIONS, *options, stub=StubTransport(compare=judge))
+    assert done.exit_code == 0, done.output
+    found = json.loads(out.read_text())
+    assert [line["model"] for line in found["models"]] == list(MODELS)
+    assert found["by"].startswith("compare")
+    assert set(found["groups"]) == {"counting", "naming"}
+    judged = asked[1:]
+    assert {tuple(pair.captions) for pair in judged} == {("A number.",)}
+    assert {pair.question for pair in judged} == {f"What is number {number}?" for number in range(6)}
+    assert found["pairs"] < 36, "the second instruction with a text is not needed"

@@ -188,8 +188,11 @@ def _human_votes(verdicts: Verdicts, human: Path | None, run: LeaderboardRun) ->
         # Skip pairs whose winner was derived from the votes, because such a winner always agrees with the votes.
         with_votes = [pair for pair in verdicts.pairs if pair.votes and not pair.by_votes]
         return votes_of(with_votes) if with_votes else None
-    judged = run.source.judged_pairs or run.source
-    read = Verdicts.read(replace(judged, paths=(str(human),)).records(), run.names)
+    source = replace(run.source, paths=(str(human),))
+    judged = source.judged_pairs
+    if judged is None or next(judged.official_pairs(str(human)), None) is None:
+        judged = source.plain
+    read = Verdicts.read(judged.records(), run.names)
     found = votes_of(read.pairs)
     found.left_out.counts.update(read.left_out.counts)
     found.left_out.first |= read.left_out.first

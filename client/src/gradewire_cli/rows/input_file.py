@@ -192,6 +192,13 @@ class InputFile:
             return None
         return replace(self, reading=replace(self.reading, read=self.official.pairs))
 
+    @property
+    def plain(self) -> Self:
+        """The same files, read as plain rows in the format of their names."""
+        if self.official is None:
+            return self
+        return replace(self, official=None, reading=replace(self.reading, read=None, format=None))
+
     def official_pairs(self, path: str) -> Iterator[Record]:
         """Yield the judged pairs in one file. There are none if `official` has no such pairs."""
         if self.official is None or self.official.pairs is None:
