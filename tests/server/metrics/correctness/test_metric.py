@@ -209,13 +209,16 @@ async def test_what_the_grader_did_not_read_is_told() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"calibrations": (WITHOUT,)}, "this encoder has no fit for correctness with grader words. Fit one with"),
+        (
+            {"calibrations": (WITHOUT,)},
+            "this encoder has no fit for correctness with grader words. Omit grader, or fit one with",
+        ),
         ({"calibrations": (WITH,), "grader": ""}, "this encoder has no fit for correctness: fit one with"),
         (
             {"grader": f"words@{DIGEST}"},
             f"was made for a grader with the digest {OTHER[:12]}, but words has {DIGEST[:12]}",
         ),
-        ({"grader": f"letters@{OTHER}"}, "no fit for correctness with grader letters"),
+        ({"grader": f"letters@{OTHER}"}, "with grader letters, but with words. Omit grader, name words, or fit one"),
         ({"calibrations": (stored(fit_with_grader(grader_digest=""), ("grader", "words")),)}, "with the digest none"),
     ],
 )

@@ -217,10 +217,10 @@ def _message_without_fit(metadata: ModelMetadata) -> str:
     grader = shortened(metadata.grader.partition("@")[0])
     if grader:
         known = " and ".join(graders_of(metadata.calibrations))
-        others = f", but with {known}: omit grader, or name {known}. Otherwise, fit" if known else ". Fit"
+        but, name = (f", but with {known}", f", name {known}") if known else ("", "")
         return (
-            f"this encoder has no fit for correctness with grader {grader}{others} one with `gradewire calibrate FILE "
-            f"--metric 'correctness?grader={grader}'`, or omit grader"
+            f"this encoder has no fit for correctness with grader {grader}{but}. Omit grader{name}, or fit one with "
+            f"`gradewire calibrate FILE --metric 'correctness?grader={grader}'`"
         )
     old = next((version for metric, version in metadata.outdated if metric == "correctness"), None)
     if old is not None:
