@@ -25,7 +25,8 @@ GRIDS: dict[str, tuple[Sequence[int], Sequence[int]]] = {
     "one length": ((), ROWS),
     "lengths x 4": ((8, 32, 128), ROWS),
     "lengths x 2, rows x 4 (chosen)": (TOKENS, ROWS),
-    "lengths x 2, rows x 2": (TOKENS, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)),
+    "lengths x 2, rows x 4 up to 256": (TOKENS, (1, 4, 16, 64, 256)),
+    "lengths x 2, rows x 2": (TOKENS, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)),
     "lengths x 2, rows x 8": (TOKENS, (1, 8, 64, 512)),
     "steps of 8 to 64, rows x 4": ((*range(8, 65, 8), 96, 128, 192, 256, 384, 512), ROWS),
 }
