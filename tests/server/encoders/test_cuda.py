@@ -227,6 +227,35 @@ def test_a_result_is_not_overwritten_by_the_next_run(bucketed: BucketSession) ->
     assert np.array_equal(first, kept)
 
 
+def test_a_graph_is_recorded_again_once_its_buffers_were_freed(gpu_model: BuiltModel) -> None:
+    graphs: list[str] = []
+    session = onnxruntime.InferenceSession(gpu_model.onnx_path, providers=["CPUExecutionProvider"])
+
+    class Recorder:
+        io_binding = session.io_binding
+
+        def run_with_iobinding(self, binding: Any, options: onnxruntime.RunOptions) -> None:
+            graphs.append(options.get_run_config_entry("gpu_graph_id"))
+            session.run_with_iobinding(binding)
+
+    bound = BoundSession(Recorder(), gpu_model, [Bucket(1, 8), Bucket(4, 8)], device=("cpu", 0), graphs=True)  # type: ignore[arg-type]
+
+    def run(rows: int, tokens: int, *outputs: str) -> str:
+        ones = np.ones((rows, tokens), np.int64)
+        bound.run(ones, ones, outputs)
+        return graphs[-1]
+
+    first, second = run(1, 8), run(4, 8)
+    assert len({first, second, "-1"}) == 3
+    assert (run(1, 8), run(4, 8)) == (first, second)
+    assert run(2, 8) == "-1", "not one of the shapes"
+    assert run(4, 8, gpu_model.token_output(gpu_model.token_layers[-1])) == "-1"
+    # A graph reads and writes the buffers with which it was recorded.
+    bound.forget(Bucket(1, 8))
+    assert run(1, 8) not in {first, second, "-1"}
+    assert run(4, 8) == second
+
+
 @pytest.fixture
 def thread() -> GpuThread:
     """A thread of its own, because a GPU that is lost stays lost."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future  # noqa: TC003 - one way of importing types, everywhere
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -130,7 +131,11 @@ class BoundSession:
     """A model's graph with permanent buffers. For one thread only, which records and starts the CUDA graphs.
 
     Args:
+        session: The loaded graph.
+        model: The model's description.
+        shapes: The shapes whose runs are recorded as CUDA graphs.
         device: The device's type ("cuda", or "cpu" to run without a GPU) and index.
+        graphs: False to record no CUDA graphs.
     """
 
     def __init__(
@@ -145,7 +150,8 @@ class BoundSession:
         self._session = session
         self._model = model
         self._device = device
-        self._graph_ids = {shape: str(number) if graphs else _NO_GRAPH for number, shape in enumerate(shapes)}
+        self._recorded = frozenset(shapes if graphs else ())
+        self._next_graph = count()
         self._buffers: dict[Bucket, _Buffers] = {}
 
     def run(
@@ -184,7 +190,7 @@ class BoundSession:
         return sentences, tokens
 
     def forget(self, shape: Bucket) -> None:
-        """Free a shape's buffers."""
+        """Free a shape's buffers. The shape's next run records a new graph, because a graph keeps its addresses."""
         self._buffers.pop(shape, None)
 
     def _allocate(self, shape: Bucket) -> _Buffers:
@@ -193,7 +199,8 @@ class BoundSession:
         binding = self._session.io_binding()
         self._bind_inputs(binding, ids, mask)
         binding.bind_ortvalue_output(self._model.sentence_output, sentences)
-        return _Buffers(binding, ids, mask, sentences, _run_options(self._graph_ids[shape]))
+        graph = str(next(self._next_graph)) if shape in self._recorded else _NO_GRAPH
+        return _Buffers(binding, ids, mask, sentences, _run_options(graph))
 
     def _bind_inputs(self, binding: Any, ids: Any, mask: Any) -> None:
         binding.bind_ortvalue_input(INPUT_IDS, ids)
@@ -324,8 +331,8 @@ class BucketSession:
         """
         del exclusive  # each run has the whole GPU
         output = self.run_in_turn(ids, layers=layers)
-        for failure in output.failures.values():
-            raise RuntimeError(failure.message)
+        if output.failures:
+            raise RuntimeError(next(iter(output.failures.values())).message)
         return output.vectors
 
     def run_in_turn(
