@@ -153,8 +153,8 @@ def test_threads_read_a_shared_text_alike() -> None:
 
 SENTENCES = st.sampled_from(
     ["Yes, it is.", "Paris is", "isn't cheap", "zzend", "ZZ'END", "the U.S.", "1,000", "?!", "...", " ", "Tom's",
-     "\ufdfa", "gluten-free", "no longer", "by", "wird von", "was beaten", "caf\u00e9", "x.", "\n", "!", " - ", "(so)",
-     "go up"]
+     "\ufdfa", "gluten-free", "no longer", "by", "wird von", "was beaten", "caf\u00e9", "x.", "\n", "!", " - ",
+     "(so)", "go up"]
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from math import nan
 from typing import Final
@@ -26,6 +27,7 @@ from gradewire_server.metrics.text.normalise import opposites_of
 from gradewire_server.metrics.text.yes_no import asks_yes_or_no, leading_verdict
 
 _MOST_REFERENCES: Final = 32
+_MAX_CACHED_QUESTIONS: Final = 64
 _EITHER_WAY: Final = NEGATIONS | {"mind", "false"}
 _LEADING_CHARACTERS: Final = 400
 _LED: Final = re.compile(
@@ -163,7 +165,7 @@ def denies(question: FeatureText, references: Sequence[FeatureText], answer: Fea
     only by an antonym or a negation.
     """
     references = references[:_MOST_DENIED]
-    if not _DENIALS.isdisjoint(clause_words(question.raw)) or _ASKS_FOR_WHAT_IS_NOT.search(plain(question.raw)):
+    if _asks_for_what_is_not(question.raw):
         return False
     begin = plain(answer.raw)
     if MAY_NEGATE.search(begin) or "false" in begin or "incorrect" in begin:
@@ -177,6 +179,11 @@ def denies(question: FeatureText, references: Sequence[FeatureText], answer: Fea
     return _states_opposite(references[0], question, answer) and not any(
         answer.distinct.issuperset(other.content) for other in references[1:]
     )
+
+
+@lru_cache(maxsize=_MAX_CACHED_QUESTIONS)
+def _asks_for_what_is_not(question: str) -> bool:
+    return not _DENIALS.isdisjoint(clause_words(question)) or _ASKS_FOR_WHAT_IS_NOT.search(plain(question)) is not None
 
 
 def affirms_what_is_not(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> float:

@@ -87,9 +87,7 @@ def alternatives(
     list.
     """
     raw = statement.raw[: _MAX_LIST_CHARACTERS + 1].replace("\u2019", "'")
-    if len(raw) > _MAX_LIST_CHARACTERS or any(
-        _OR.search(said) or _MARK.search(said) for said in (each.raw.casefold() for each in references)
-    ):
+    if len(raw) > _MAX_LIST_CHARACTERS or any(_offers_several(each.raw.casefold()) for each in references):
         return 0.0
     text = _ASIDE.sub(" ", raw.casefold())
     asked = question.raw.rstrip(" ?").casefold()
@@ -119,6 +117,12 @@ def alternatives(
         frozenset() if offers else question.distinct, references, parts, several=not (ors or hedged)
     )
     return min(_MOST_OTHERS, float(len(others)))
+
+
+def _offers_several(text: str) -> bool:
+    return (("or" in text or "oder" in text) and _OR.search(text) is not None) or (
+        any(mark in text for mark in "/;?") and _MARK.search(text) is not None
+    )
 
 
 def is_one_of_two(text: str, span: tuple[int, int], known: frozenset[str]) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Final
 
@@ -13,6 +14,8 @@ from gradewire_server.metrics.text.normalise import known_words
 _MAX_CHARACTERS: Final = 1_024
 _MOST_STRUCTURES: Final = 16
 _MOST_REFERENCES: Final = 8
+_MAX_CACHED_REFERENCES: Final = 1_024
+"""Maximum number of references, of at most 512 characters each, whose letters stay in the cache."""
 _ENVIRONMENT: Final = re.compile(r"\\(?:begin|end)\{[a-zA-Z*]{1,16}\}")
 _ROW_END: Final = re.compile(r"\\\\")
 _SIZE: Final = re.compile(r"\\(?:left|right|[bB]igg?[lr]?)(?![a-zA-Z])")
@@ -64,8 +67,10 @@ def _is_altered(reference: str, raw: str, wanted: FeatureText, answer: FeatureTe
 
 def _has_other_signs(reference: str, raw: str) -> bool:
     """Return True if a formula differs only in its signs: "x < 3" for "x > 3", "2 - 3i" for "2 + 3i"."""
+    if not (_SIGNS.search(reference) or _SIGNS.search(raw)):
+        return False
     ours, theirs = ("".join(text.split()).strip("$.").replace("\u2212", "-").casefold() for text in (reference, raw))
-    if len(ours) > _LONGEST_FORMULA or ours == theirs or not _SIGNS.search(ours + theirs):
+    if len(ours) > _LONGEST_FORMULA or ours == theirs:
         return False
     plain, said = (_ALL_SIGNS.sub("", text) for text in (ours, theirs))
     return bool(plain) and plain == said
@@ -85,8 +90,14 @@ def _structures(text: str) -> frozenset[str]:
     return frozenset("".join(each.split()) for each in found if _SEPARATED.search(each[1:-1]))
 
 
+@lru_cache(maxsize=_MAX_CACHED_REFERENCES)
+def _letters(reference: str) -> frozenset[str]:
+    """Return the letters that stand for themselves in the beginning of a reference."""
+    return frozenset(_LETTER.findall(_NO_LETTER.sub(" ", _ARTICLE_OR_PRONOUN.sub(" ", reference))))
+
+
 def _lacks_letter(reference: str, raw: str, wanted: FeatureText, answer: FeatureText) -> bool:
-    letters = {match[0] for match in _LETTER.finditer(_NO_LETTER.sub(" ", _ARTICLE_OR_PRONOUN.sub(" ", reference)))}
+    letters = _letters(reference)
     if not letters or len(wanted.words) > len(letters) + 1:
         return False
     if not any(map(str.isupper, raw)):

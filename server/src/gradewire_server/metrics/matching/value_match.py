@@ -6,7 +6,7 @@ The rules are this project's own; docs/reference/metrics.md describes them.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final
 
 from typing_extensions import override
@@ -158,21 +158,32 @@ def _may_be_contradicted(question: str, reference: str) -> bool:
 def has_verbatim(prediction: str, reference: str) -> bool:
     """Return True if a prediction has a reference character by character, apart from what stands around numbers."""
     wanted = reference.strip()  # no regular expression, because compiling one for each reference takes 0.3 ms
+    if wanted not in prediction:
+        return False
+    if prediction.startswith(wanted) and _GOES_ON_BEHIND.match(prediction, len(wanted)) is None:
+        return True
+    return any(_ends_well(prediction, before + wanted) for before in _separators(prediction))
+
+
+@lru_cache(maxsize=4)
+def _separators(prediction: str) -> tuple[str, ...]:
+    """Return the characters of a prediction behind which nothing goes on; many references are looked for."""
+    return tuple(sorted(sign for sign in set(prediction) if _GOES_ON_BEFORE.match(sign) is None))
+
+
+def _ends_well(prediction: str, wanted: str) -> bool:
+    """Return True if a prediction has a text behind which nothing goes on."""
     at = prediction.find(wanted)
     while at >= 0:
-        if _stands_alone(prediction, at, at + len(wanted)):
+        if _GOES_ON_BEHIND.match(prediction, at + len(wanted)) is None:
             return True
         following = prediction.find(wanted, at + 1)
         if 0 <= following < at + len(wanted):
             # Searches for each of many overlapping places would take quadratic time.
             places = _places(prediction, wanted, following)
-            return any(_stands_alone(prediction, place, place + len(wanted)) for place in places)
+            return any(_GOES_ON_BEHIND.match(prediction, place + len(wanted)) is None for place in places)
         at = following
     return False
-
-
-def _stands_alone(text: str, start: int, end: int) -> bool:
-    return (not start or _GOES_ON_BEFORE.match(text, start - 1) is None) and _GOES_ON_BEHIND.match(text, end) is None
 
 
 def _places(text: str, wanted: str, start: int) -> Iterator[int]:

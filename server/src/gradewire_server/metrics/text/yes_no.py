@@ -3,10 +3,12 @@
 import re
 import tomllib
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib.resources import files
 from typing import Final
 
 _MOST_CHARACTERS: Final = 300
+_MAX_CACHED_QUESTIONS: Final = 256
 _PLAIN: Final = re.compile(r"[a-z0-9\s.,;:!()'\"*_`\u2018\u2019\u201c\u201d\u2013\u2014-]*")
 _WORD: Final = re.compile(r"[a-z0-9]+(?:['-][a-z0-9]+)*")
 _CLAUSE_END: Final = re.compile(r"[.,;:!\n\u2013\u2014]|(?<=\s)-|-(?=\s)")
@@ -59,7 +61,12 @@ def leading_verdict(text: str) -> bool | None:
 
 def asks_yes_or_no(question: str) -> bool:
     """Return True if a clause begins like a yes-no question: "Is it?", "In this picture, are there any?"."""
-    begin = question[:_MOST_CHARACTERS].casefold().replace("\u2019", "'")
+    return _asks_yes_or_no(question[:_MOST_CHARACTERS])
+
+
+@lru_cache(maxsize=_MAX_CACHED_QUESTIONS)
+def _asks_yes_or_no(question: str) -> bool:
+    begin = question.casefold().replace("\u2019", "'")
     clauses = map(_words, _CLAUSE_END.split(begin))
     return any(clause and clause[0] in _QUESTION_WORDS for clause in clauses)
 

@@ -103,6 +103,8 @@ _ADDRESS: Final = re.compile(
 )
 """Addresses of mail and of pages, and names of files and users."""
 _ADDRESS_TOKEN: Final = re.compile(r"[^\s<>()\[\]\"'`,;\u201c\u201d\u201e]+")
+_MAY_BE_CODE: Final = re.compile(r"[\d@._/\\]|[^\x00-\x7f]")
+"""A sign that every address and every code with letters and digits has, in any notation."""
 _SCHEME: Final = re.compile(r"^(?:mailto:|https?://)?(?:www\.)?")
 _NUMBER_AND_WORD: Final = re.compile(r"\d[\d.,:]*\s?([^\W\d_]+)")
 _CLOCK: Final = re.compile(r"\d\s?[ap]\.\s?m\b", re.IGNORECASE)
@@ -209,6 +211,8 @@ def _has_near_miss(answer: str, references: Sequence[str]) -> bool:
         return False
     near = False
     for code in codes:
+        if _MAY_BE_CODE.search(code) is None:
+            continue  # a word or a name, as most references
         found = _address_in(code, begin) if _ADDRESS.fullmatch(code) else _mixed_in(plain(code), answer)
         if found is True:
             return False
