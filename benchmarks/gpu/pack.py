@@ -1,6 +1,6 @@
 """Gather what `benchmarks/gpu.sh` needs on a machine without a network into .gpu-pack, and list what does not fit.
 
-`pack --max-mb 64` makes a small pack: packages, and a synthetic encoder because real weights do not compress. `pack
+`pack` makes a small pack of at most 96 MB: packages, and a synthetic encoder because real weights do not compress. `pack
 --pieces 60` makes a whole pack in parts of at most 60 MB: also CUDA, real encoders, rows of EVOUNA and, if --machine
 lists a torch, vLLM. Copy .gpu-pack to the same place on the machine, where `benchmarks/gpu.sh` checks and joins the
 parts.
@@ -83,7 +83,7 @@ CUDA_MB: Final = {
     "nvidia-cuda-runtime==13.5.37": 3,
 }
 """Wheels with NVIDIA's libraries for ONNX Runtime's CUDA provider, with their sizes on 2026-11-25."""
-_SMALL_MB: Final = 64.0
+_SMALL_MB: Final = 96.0
 
 Line = tuple[str, float, str]
 
@@ -278,7 +278,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="gpu.sh pack", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--max-mb", type=float, help="maximum megabytes, with the working tree; 64 without --pieces")
+    parser.add_argument("--max-mb", type=float, help="maximum megabytes, with the working tree; 96 without --pieces")
     parser.add_argument("--pieces", type=float, metavar="MB", help="pack everything, in parts of at most MB megabytes")
     parser.add_argument("--python", default=HERE, help="Python of the GPU machine; default: %(default)s")
     parser.add_argument("--machine", type=Path, metavar="FILE", help="output of `pip freeze` on the GPU machine")

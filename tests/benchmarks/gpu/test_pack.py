@@ -126,7 +126,7 @@ def test_packages_of_single_steps_are_left_out_without_room(machine: Path, tmp_p
 def test_options_make_a_plan(tmp_path: Path) -> None:
     (tmp_path / "freeze").write_text(FREEZE)
     small = planned(Namespace(pieces=None, max_mb=None, python="3.11", machine=None))
-    assert (small.max_mb, small.whole, small.target) == (64.0, False, Target("3.11"))
+    assert (small.max_mb, small.whole, small.target) == (96.0, False, Target("3.11"))
     whole = planned(Namespace(pieces=60.0, max_mb=None, python="3.12", machine=tmp_path / "freeze"))
     assert (whole.max_mb, whole.part_mb, whole.whole) == (float("inf"), 60.0, True)
     assert whole.target == Target("3.12", {"torch": "2.11.0", "pyyaml": "6.0.3"})
