@@ -1,9 +1,9 @@
 """Gather what `benchmarks/gpu.sh` needs on a machine without a network into .gpu-pack, and list what does not fit.
 
-`pack` makes a small pack of at most 96 MB: packages, and a synthetic encoder because real weights do not compress. `pack
---pieces 60` makes a whole pack in parts of at most 60 MB: also CUDA, real encoders, rows of EVOUNA and, if --machine
-lists a torch, vLLM. Copy .gpu-pack to the same place on the machine, where `benchmarks/gpu.sh` checks and joins the
-parts.
+`pack` makes a small pack of at most 96 MB: packages, and a synthetic encoder because real weights do not compress.
+`pack --pieces 60` makes a whole pack in parts of at most 60 MB: also CUDA, real encoders, rows of EVOUNA and, if
+--machine lists a torch, vLLM. Copy .gpu-pack to the same place on the machine, where `benchmarks/gpu.sh` checks and
+joins the parts.
 """
 
 import argparse
