@@ -27,6 +27,7 @@ from gradewire_models.repository.config import (
     write_config,
 )
 from gradewire_server.encoders.cuda import Gpu
+from gradewire_server.encoders.gpu_shapes import ShapeTimes
 
 BASE = "all-MiniLM-L6-v2"
 PAIRS = Path(__file__).parents[4] / "examples/flips/development.jsonl"
@@ -46,8 +47,13 @@ def gpu() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gradewire_server.encoders.cuda.find_gpu", lambda _: Gpu(0))
         patch.setattr(
-            "gradewire_server.encoders.local.open_bound",
+            "gradewire_server.encoders.cuda.open_bound",
             lambda model, _config, _index, buckets: bound_on_cpu(model, buckets),
+        )
+        # On a CPU, the largest shapes take so long that the GPU would count as lost.
+        patch.setattr(
+            "gradewire_server.encoders.cuda.measure",
+            lambda _run, shapes: ShapeTimes({shape: 1e-3 + 1e-6 * shape.size for shape in shapes}),
         )
         yield
 
