@@ -61,7 +61,7 @@ def rank(data: Path, by: str, kept: Path, further: list[str]) -> dict[str, Any]:
     return document
 
 
-def estimate(given: Mapping[str, Any], digits: int = 2) -> str:
+def estimate(given: Mapping[str, Any], digits: int = 3) -> str:
     """Return an estimate with its interval."""
     if given["value"] is None:
         return "-"
@@ -75,6 +75,7 @@ def overview(documents: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         "metric",
         "Spearman, GPT-4",
         "Kendall, GPT-4",
+        "Pearson, GPT-4",
         "order, GPT-4",
         "Spearman, annotators",
         "order, annotators",
@@ -87,6 +88,7 @@ def overview(documents: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         cells = [
             estimate(gpt4["spearman"]),
             estimate(gpt4["kendall"]),
+            estimate(gpt4["pearson"]),
             order(gpt4),
             estimate(annotators["spearman"]),
             order(annotators),

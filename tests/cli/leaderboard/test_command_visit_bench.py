@@ -157,6 +157,25 @@ def test_two_judges_show_a_preference_for_the_own_family(command: Command, tmp_p
     assert "--control own-family needs --model-family" in without.stderr
 
 
+def test_references_are_rated_like_a_model(command: Command, tmp_path: Path) -> None:
+    """The metric prefers longer answers, and the reference has 15 letters."""
+    options = ("--by", "rouge_l", "--tie-margin", "0", "--reference-as", "reference", "--baseline", "reference")
+    _, found = board(command, tmp_path, entries(), *options, "--published", "visit-bench-gpt4")
+    assert [line["model"] for line in found["models"]] == ["llava-13b", "otter-9b", "reference", "pandagpt-13b"]
+    assert [line["against_reference"]["value"] for line in found["models"]] == [1, 1, None, 0]
+    assert found["pairs"] == 6 * 12
+    file = write_rows(tmp_path / "visit.jsonl", entries())
+    taken = command("leaderboard", file, *OPTIONS, *options[:4], "--reference-as", "otter-9b")
+    assert "--reference-as otter-9b: there are answers of a model with this name" in taken.stderr
+    without = write_rows(tmp_path / "without.jsonl", [{**row, "reference": None} for row in entries()])
+    lacking = command("leaderboard", without, *OPTIONS, *options[:4], "--reference-as", "reference")
+    assert "no row has references" in lacking.stderr
+    votes = write_rows(tmp_path / "votes.jsonl", preferences())
+    judged = command("leaderboard", votes, *OPTIONS, "--reference-as", "reference")
+    assert judged.exit_code == 2
+    assert "need answers, but FILE contains only judged pairs" in judged.stderr
+
+
 def test_compare_reads_models_of_one_file(command: Command, tmp_path: Path) -> None:
     file, out = write_rows(tmp_path / "visit.jsonl", entries()), tmp_path / "found.json"
     options = ("--from", "visit-bench", "--metrics", "rouge_l", "--models", "otter-9b,llava-13b")

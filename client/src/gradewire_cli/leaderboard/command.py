@@ -86,6 +86,7 @@ _scale_options = stacked(
     option("--target-width", type=click.FloatRange(min=0, min_open=True)),
     option("--max-pairs", type=click.IntRange(min=1)),
     option("--baseline", "reference"),
+    option("--reference-as"),
     option("--anchor"),
     option("--control", "controls", callback=_controls),
     option("--model-family", "model_families", multiple=True, callback=_families),

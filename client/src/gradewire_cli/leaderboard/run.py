@@ -91,6 +91,27 @@ class Answers:
             )
         return found
 
+    def add_references(self, name: str) -> None:
+        """Add each instruction's first reference as the answer of a model.
+
+        Raises:
+            InputError: A model has this name, or no instruction has a reference.
+        """
+        if name in self.models:
+            raise InputError(f"--reference-as {name}: there are answers of a model with this name. Use another name")
+        index = 1 + max(row.index for rows in self.rows.values() for row in rows.values())
+        for rows in self.rows.values():
+            first = next((row for row in rows.values() if row.item and row.item.get("references")), None)
+            if first is None or first.item is None:
+                continue
+            answer = {"prediction": first.item["references"][0]}
+            rows[name] = replace(
+                first, index=index, model=name, item={**first.item, **answer}, values={**first.values, **answer}
+            )
+            index += 1
+        if name not in self.models:
+            raise InputError(f"--reference-as {name}: no row has references")
+
     @property
     def models(self) -> list[str]:
         """The models' names, sorted."""
@@ -327,10 +348,14 @@ class LeaderboardRun:
         out, (pairs, answers) = self.options["out"], self.split()
         recorded = Verdicts.read(pairs.records(), self.names) if pairs else Verdicts()
         if answers is None:
-            if out is not None or self.options["target_width"] is not None:
-                raise click.UsageError("--out and --target-width need answers, but FILE contains only judged pairs")
+            if out is not None or self.options["target_width"] is not None or self.options["reference_as"]:
+                raise click.UsageError(
+                    "--out, --target-width and --reference-as need answers, but FILE contains only judged pairs"
+                )
             return recorded
         found = Answers.read(answers)
+        if self.options["reference_as"]:
+            found.add_references(printable(self.options["reference_as"]))
         recorded.left_out.counts.update(found.left_out.counts)
         recorded.left_out.first |= found.left_out.first
         with Journal(out) if out else contextlib.nullcontext() as journal:
