@@ -21,17 +21,7 @@ from benchmarks.common.servers import run_gradewire
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-METRICS: Final = (
-    "correctness",
-    "smile:one_pass",
-    "smile",
-    "sbert",
-    "bertscore",
-    "rouge_l",
-    "meteor",
-    "bleu",
-    "cider",
-)
+METRICS: Final = ("correctness", "smile:one_pass", "sbert", "bertscore", "rouge_l", "bleu", "cider")
 PUBLISHED: Final = ("visit-bench-gpt4", "visit-bench-annotators")
 HEAD: Final = """# VisIT-Bench: whole tables
 

@@ -13,8 +13,10 @@ from gradewire_stats.ratings import (
     USUAL_SCALE,
     Controls,
     Matches,
+    RatingScale,
     RatingTable,
     bradley_terry,
+    family_bias,
     length_bias,
     pair_counts,
     position_bias,
@@ -249,3 +251,40 @@ def test_what_cannot_be_rated_is_refused() -> None:
 def test_matches_that_are_none_are_refused(columns: tuple[list[int], ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Matches.of(["x", "y"], *columns)
+
+
+def test_a_preference_for_the_own_family_by_hand() -> None:
+    """Own answers win two of three; ties and pairs of one family do not count."""
+    matches = Matches.of(
+        ["x", "y"],
+        [0, 0, 1, 0, 0],
+        [1, 1, 0, 1, 1],
+        [1.0, 0.0, 0.0, 0.5, 1.0],
+        range(5),
+        own_family=[1, 1, -1, 1, 0],
+    )
+    found = family_bias(matches, resamples=20)
+    assert (found.matches, found.won.value) == (3, pytest.approx(2 / 3))
+    assert family_bias(tournament([0.5, -0.5], instructions=5, seed=0)).matches == 0
+
+
+def test_a_scale_moves_all_ratings_and_no_share() -> None:
+    matches = tournament([0.7, 0.0, -0.7], instructions=30, seed=2, first=0.3)
+    usual = rate(matches, reference="model 1", controls=Controls(["position"]), resamples=50)
+    other = rate(
+        matches,
+        reference="model 1",
+        controls=Controls(["position"]),
+        scale=RatingScale(k=8, scale=800, start=0),
+        resamples=50,
+    )
+    for line, before in zip(other.models, usual.models, strict=True):
+        for name in ("bradley_terry", "controlled", "elo"):
+            now, then = getattr(line, name), getattr(before, name)
+            # With twice K and twice the scale, every step of Elo is twice as long.
+            expected = [2 * (each - 1000) for each in (then.value, then.low, then.high)]
+            assert [now.value, now.low, now.high] == pytest.approx(expected, abs=1e-6)
+        assert line.win_share == before.win_share
+        assert line.decided_against_reference == before.decided_against_reference
+    assert {line.model: line.decided_against_reference for line in usual.models}["model 1"] == 0
+    assert other.effects == usual.effects

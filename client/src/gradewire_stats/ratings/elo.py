@@ -109,7 +109,7 @@ def _passes(matches: Matches, orders: NDArray[np.integer], scale: RatingScale) -
     a = np.append(matches.a, models)
     b = np.append(matches.b, models)
     scores = np.append(matches.score_a, 0.5)
-    ratings = np.full(draws * (models + 1), scale.start)
+    ratings = np.full(draws * (models + 1), scale.start, dtype=np.float64)
     row = np.arange(draws) * (models + 1)
     exponent = 1 / scale.per_nat
     for step in orders:

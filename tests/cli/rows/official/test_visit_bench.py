@@ -14,6 +14,7 @@ from tests.support.damaged_documents import check_rows, mangled
 from tests.support.examples import example_count
 
 from gradewire_cli.problems import InputError
+from gradewire_cli.rows.official.human_labels import BEM_LOG
 from gradewire_cli.rows.official.visit_bench import answers, judged_pairs
 
 IMAGES = "https://images.example/visit_images"
@@ -255,6 +256,14 @@ def test_files_without_verdicts_have_no_judged_pairs(write: Any) -> None:
 def test_another_file_is_refused_with_the_reason(write: Any, content: str, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         rows_of(write("x.csv", content))
+
+
+@pytest.mark.parametrize(
+    "entry", [{"id": "v", "instruction": "i", "caption": "c", "answers": {"a": "x"}}, {**PAIRS[0]}, {**DATA_SET[0]}]
+)
+def test_another_reader_names_this_one(write: Any, entry: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="Use --from visit-bench"):
+        list(BEM_LOG.read(write("visit.jsonl", [entry])))
 
 
 def test_a_data_sets_file_without_references_is_refused(write: Any) -> None:
