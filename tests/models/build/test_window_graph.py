@@ -14,7 +14,7 @@ from gradewire_models.errors import BuildError
 from gradewire_models.processor import has_vnni
 from gradewire_models.repository.built import load_built
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS, SENTENCE_OUTPUT
-from gradewire_models.repository.window_graphs import COSINE_ERROR, find_graph
+from gradewire_models.repository.window_graphs import COSINE_ERROR, UNFINISHED, find_graph, remove_leftovers
 
 needs_vnni = pytest.mark.skipif(not has_vnni(), reason="without VNNI, 8-bit sums may saturate")
 
@@ -67,6 +67,15 @@ def test_a_damaged_file_is_removed(tiny_repository: Path, tmp_path: Path, damage
     path.write_bytes({"flipped": bytes(content), "truncated": content[:-9], "empty": b""}[damage])
     assert find_graph(tmp_path, model) is None
     assert not path.exists()
+
+
+def test_leftovers_are_files_of_older_versions_and_unfinished_ones(tiny_repository: Path, tmp_path: Path) -> None:
+    model, other = (load_built(tiny_repository, name) for name in ("tiny-bert", "tiny-mpnet"))
+    kept = [write_window_graph(model, tmp_path), tmp_path / f"{other.digest[:32]}-0-0.onnx"]
+    for path in (kept[1], tmp_path / f"{model.digest[:32]}-0-0.onnx", tmp_path / f"{UNFINISHED}x"):
+        path.write_bytes(b"")
+    remove_leftovers(tmp_path, model)
+    assert sorted(tmp_path.iterdir()) == sorted(kept)
 
 
 def test_what_cannot_be_moved_into_place_leaves_nothing(

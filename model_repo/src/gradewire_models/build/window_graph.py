@@ -23,7 +23,7 @@ from gradewire_models.build.quantize import CONTRIB_DOMAIN, GraphEditor
 from gradewire_models.errors import BuildError
 from gradewire_models.repository.built import BuiltModel, load_built
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS, SENTENCE_OUTPUT
-from gradewire_models.repository.window_graphs import CHECKED_TEXTS, COSINE_ERROR, graph_name
+from gradewire_models.repository.window_graphs import CHECKED_TEXTS, COSINE_ERROR, UNFINISHED, graph_name
 from gradewire_models.runtime import cpu_session_options, onnxruntime
 
 _LEVELS = 127
@@ -150,7 +150,7 @@ def write_window_graph(model: BuiltModel, folder: Path) -> Path:
     helper.set_model_props(proto, {COSINE_ERROR: repr(error)})
     content = proto.SerializeToString()
     path = folder / graph_name(model, content)
-    with tempfile.NamedTemporaryFile(dir=folder, prefix=".writing-", delete=False) as file:
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=UNFINISHED, delete=False) as file:
         try:
             file.write(content)
             file.flush()

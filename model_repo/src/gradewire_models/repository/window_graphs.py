@@ -14,6 +14,8 @@ COSINE_ERROR: Final = "gradewire.cosine_error"
 """The key of the graph's metadata with the largest measured error of a cosine."""
 WRITER_VERSION: Final = 1
 """Change this version whenever the writer gives other graphs for the same model."""
+UNFINISHED: Final = ".writing-"
+"""The first characters of an unfinished file's name."""
 WINDOW_CLASS: Final = "int8-windows-cpu"
 _DIGITS: Final = 32
 
@@ -58,6 +60,14 @@ def find_graph(folder: Path, model: BuiltModel) -> Path | None:
             return path
         path.unlink(missing_ok=True)
     return None
+
+
+def remove_leftovers(folder: Path, model: BuiltModel) -> None:
+    """Remove the model's graphs from other versions of the writer, and unfinished files of writers that were killed."""
+    current = _prefix(model)
+    for path in (*folder.glob(f"{model.digest[:_DIGITS]}-*.onnx"), *folder.glob(f"{UNFINISHED}*")):
+        if not path.name.startswith(current):
+            path.unlink(missing_ok=True)
 
 
 def _prefix(model: BuiltModel) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 from gradewire_models.locks import exclusive
 from gradewire_models.processor import has_vnni
 from gradewire_models.repository.built import BuiltModel
-from gradewire_models.repository.window_graphs import find_graph
+from gradewire_models.repository.window_graphs import find_graph, remove_leftovers
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +47,7 @@ def provide_graph(model: BuiltModel, folder: Path) -> Path:
     with exclusive(folder / ".lock", _log.info):
         found = find_graph(folder, model)
         if found is None:
+            remove_leftovers(folder, model)
             _write(model, folder)
             found = find_graph(folder, model)
     if found is None:
