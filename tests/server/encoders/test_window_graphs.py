@@ -148,28 +148,26 @@ async def test_approximate_vectors_have_entries_of_their_own(open_backends: Open
 
 
 @pytest.mark.parametrize(
-    ("kind", "numeric_class", "vnni", "has_store", "why"),
+    ("numeric_class", "vnni", "has_store", "why"),
     [
-        ("encoder", "fp32-cpu", True, True, ""),
-        ("encoder", "fp32-cpu", False, True, "VNNI"),
-        ("encoder", "fp32-cpu", True, False, "no disk store"),
-        ("encoder", "int8-rows-cpu", True, True, "no encoder in fp32"),
-        ("encoder", "fp16-cuda", True, True, "no encoder in fp32"),
-        ("grader", "fp32-cpu", True, True, "no encoder in fp32"),
+        ("fp32-cpu", True, True, ""),
+        ("fp32-cpu", False, True, "VNNI"),
+        ("fp32-cpu", True, False, "no disk store"),
+        ("int8-rows-cpu", True, True, "only from models in fp32"),
+        ("fp16-cuda", True, True, "only from models in fp32"),
     ],
 )
 def test_a_graph_is_only_for_encoders_that_gain_and_have_a_store(
     model: BuiltModel,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    kind: str,
     numeric_class: str,
     vnni: bool,  # noqa: FBT001 - a table
     has_store: bool,  # noqa: FBT001 - as above
     why: str,
 ) -> None:
     monkeypatch.setattr(window_graphs, "has_vnni", lambda: vnni)
-    said = reason_without_graph(replace(model, kind=kind, numeric_class=numeric_class), tmp_path if has_store else None)
+    said = reason_without_graph(replace(model, numeric_class=numeric_class), tmp_path if has_store else None)
     assert (why in said) if why else (not said)
 
 
@@ -243,6 +241,7 @@ async def test_without_a_store_fp32_chooses(open_backends: OpenBackends, caplog:
     with caplog.at_level(logging.INFO):
         engine = await open_backends(compute=ONE_WORKER)
     assert engine.ports.encoders.statuses()[0].metadata.rough_cosine_error is None
+    assert not [each for each in caplog.records if "windows of grader-mini" in each.getMessage()]
     if has_vnni():
         said = [each.levelno for each in caplog.records if f"windows of {MODEL}" in each.getMessage()]
         assert said == [logging.INFO]

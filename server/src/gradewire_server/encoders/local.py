@@ -232,10 +232,11 @@ def open_rough(
 
     `graphs` is the folder for 8-bit graphs, or None without a disk store.
     """
+    if model.kind == "grader" or compute.window_choice == "fp32":
+        return RoughSession()
     if compute.window_choice == "auto":
         return _open_window_graph(model, exact, tokenizer, graphs)
-    wanted = compute.window_choice == "bf16" and model.kind != "grader" and model.on_cpu
-    if not wanted or model.numeric_class == BF16_CLASS:
+    if not model.on_cpu or model.numeric_class == BF16_CLASS:
         return RoughSession()
     try:
         session = Bf16Session(model, compute)
