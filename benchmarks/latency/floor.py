@@ -25,6 +25,13 @@ METRICS: Final = ("sbert", "smile", "correctness")
 _COSTLESS: Final = (sys.executable, "-m", "benchmarks.latency.costless_server")
 _SYLLABLES: Final = ("ba", "ce", "di", "fo", "gu", "ha", "ke", "li", "mo", "nu", "pa", "re", "si", "to", "va", "ze")
 _WARM_UP_ITEMS: Final = 64
+_FIRST_MARKED: Final[Row] = {
+    "id": "marked",
+    "question": "What is 2 + 3?",
+    "references": ["5"],
+    "prediction": "2 + 3 is 4. No, wait: the answer is 5.",
+}
+"""A row that loads the search for final answers, which compiles its patterns once in .4 s of CPU time."""
 _TEXTS: Final = "gradewire_engine_texts_total"
 
 
@@ -54,7 +61,7 @@ class Cost:
 
 def measure(metric: str, rows: Sequence[Row], arguments: argparse.Namespace) -> Cost:
     """Start a server, and measure one metric."""
-    warm_up = drawn_rows(_WARM_UP_ITEMS, arguments.seed + 1)
+    warm_up = [*drawn_rows(_WARM_UP_ITEMS, arguments.seed + 1), _FIRST_MARKED]
     options = {"judge-backend": "none", "log-level": "warning"}
     with (
         TemporaryDirectory() as directory,
