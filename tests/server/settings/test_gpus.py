@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import example_count
 
-from gradewire_server.settings.gpus import GpuShare, VisibleGpu, gpu_shares, parse_gpus, visible_gpus
+from gradewire_server.settings.gpus import GPU_PROCESS_BYTES, GpuShare, VisibleGpu, gpu_shares, parse_gpus, visible_gpus
 from gradewire_server.settings.server import Settings
 
 LISTED = """\
@@ -82,6 +82,15 @@ def test_gpus_take_turns_and_exclusive_ones_have_one(gpus: list[VisibleGpu], cou
                 assert used.count(f"cuda:{gpu.index}") <= 1
         loads = [used.count(f"cuda:{gpu.index}") for gpu in shared]
         assert max(loads) - min(loads) <= 1
+
+
+def test_a_gpu_that_is_nearly_full_has_no_further_turn() -> None:
+    gpus = [VisibleGpu(0, 2 * GPU_PROCESS_BYTES), VisibleGpu(1, 16 * GPU_PROCESS_BYTES), VisibleGpu(2, 0)]
+    used = [share.device for share in gpu_shares({"device": "cuda"}, gpus, 8)]
+    assert [used.count(f"cuda:{index}") for index in range(3)] == [2, 5, 1]
+    # More processes than there is room for are the user's wish.
+    used = [share.device for share in gpu_shares({"device": "cuda"}, gpus, 22)]
+    assert [used.count(f"cuda:{index}") for index in range(3)] == [3, 17, 2]
 
 
 def test_without_a_choice_the_settings_decide(tmp_path: Path) -> None:

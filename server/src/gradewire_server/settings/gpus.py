@@ -115,6 +115,8 @@ class GpuShare:
 def gpu_shares(given: Mapping[str, object], gpus: Sequence[VisibleGpu], count: int) -> list[GpuShare]:
     """Return each process's share of the GPUs: the GPUs take turns, and exclusive GPUs have one turn.
 
+    A GPU without room for more processes has no further turn until all GPUs are full.
+
     Args:
         given: All settings by name.
         gpus: The machine's GPUs.
@@ -125,5 +127,7 @@ def gpu_shares(given: Mapping[str, object], gpus: Sequence[VisibleGpu], count: i
     if not allowed:
         return [GpuShare(device, count)] * count
     further = [gpu for gpu in allowed if not gpu.exclusive] or allowed
-    turns = [*allowed, *islice(cycle(further), max(0, count - len(allowed)))][:count]
+    rounds = range(min(count, max(gpu.max_processes for gpu in allowed)))
+    roomy = [gpu for number in rounds for gpu in allowed if gpu.max_processes > number]
+    turns = [*roomy, *islice(cycle(further), max(0, count - len(roomy)))][:count]
     return [GpuShare(f"cuda:{gpu.index}", turns.count(gpu)) for gpu in turns]
