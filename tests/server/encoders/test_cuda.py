@@ -313,6 +313,27 @@ def test_if_not_even_the_smallest_run_fits_no_text_is_to_blame(gpu_model: BuiltM
     assert not gpu_thread(0).lost
 
 
+def test_a_text_that_has_fitted_before_may_be_sent_again(gpu_model: BuiltModel, buckets: Buckets) -> None:
+    gpu = SmallGpu(bound_on_cpu(gpu_model, buckets), max_tokens=16)
+    session = BucketSession(gpu, gpu_model, buckets, gpu_thread(0))
+    assert not session.run_in_turn(texts_of([9]), layers=()).failures
+    gpu.max_tokens = 8  # another program takes memory
+    (failure,) = session.run_in_turn(texts_of([9]), layers=()).failures.values()
+    assert failure.status is Status.UNAVAILABLE
+    assert "Try again later" in failure.message
+
+
+def test_a_gpu_without_memory_for_the_smallest_run_is_named(
+    gpu_model: BuiltModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "gradewire_server.encoders.cuda.open_bound",
+        lambda model, _config, _index, buckets: SmallGpu(bound_on_cpu(model, buckets), max_tokens=4),
+    )
+    with pytest.raises(RuntimeError, match=f"GPU 0 has no memory for a run of {gpu_model.name}"):
+        open_session(gpu_model, ComputeConfig(), GpuConfig(), Gpu(0))
+
+
 class Broken(SmallGpu):
     """Fails runs of the given shapes as CUDA does if a kernel fails."""
 

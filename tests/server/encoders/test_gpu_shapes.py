@@ -93,6 +93,17 @@ def test_halves_hold_the_same_texts_in_smaller_shapes(lengths: list[int], data: 
         assert half.bucket.rows <= part.bucket.rows
 
 
+def test_a_half_that_no_shape_holds_is_split_again() -> None:
+    times = ShapeTimes({Bucket(1, 8): 1.0, Bucket(64, 8): math.inf, Bucket(256, 8): math.inf})
+    buckets = Buckets(MAX_TOKENS, BUDGET, times=times)
+    lengths = [16, *[8] * 199]
+    parts = buckets.halves(Part(tuple(range(200)), Bucket(256, 16)), lengths)
+    assert [place for part in parts for place in part.places] == list(range(200))
+    for part in parts:
+        assert part.bucket in buckets.shapes
+        assert len(part.places) <= part.bucket.rows
+
+
 def test_shapes_end_at_the_models_limit_and_at_the_budget() -> None:
     shapes = Buckets(200, 4096).shapes
     assert {shape.tokens for shape in shapes} == {8, 16, 32, 64, 128, 200}

@@ -3,7 +3,7 @@
 import gc
 import threading
 import weakref
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
@@ -72,6 +72,17 @@ def test_an_error_is_the_callers_and_the_thread_goes_on() -> None:
     assert thread.run(lambda: 5) == 5
     assert thread.run(threading.get_ident) == thread.run(threading.get_ident)
     assert not thread.lost
+
+
+def test_a_result_that_comes_just_after_the_time_limit_counts() -> None:
+    class Late(Future[int]):
+        def result(self, timeout: float | None = None) -> int:
+            if self.done():
+                return super().result(timeout)
+            self.set_result(5)
+            raise TimeoutError
+
+    assert GpuThread("GPU 7", hangs_s=20.0).wait(Late()) == 5
 
 
 def test_a_run_that_hangs_loses_the_gpu_for_all_that_wait(gate: threading.Event) -> None:

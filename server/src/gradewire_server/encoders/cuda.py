@@ -256,7 +256,7 @@ def open_on_gpu(model: BuiltModel, config: GpuConfig, index: int) -> "BucketSess
     If `config` sets no `batch_tokens`, the measured times determine the largest run.
 
     Raises:
-        RuntimeError: ONNX Runtime cannot load or run the graph.
+        RuntimeError: ONNX Runtime cannot load or run the graph, or no run fits into the GPU's memory.
         GpuLostError: This process has lost the GPU.
     """
     thread = gpu_thread(index)
@@ -264,6 +264,11 @@ def open_on_gpu(model: BuiltModel, config: GpuConfig, index: int) -> "BucketSess
     bound = thread.run(partial(open_bound, model, config, index, buckets), may_hang=False)
     session = BucketSession(bound, model, buckets, thread)
     times = measure(session.fits, buckets.shapes)
+    if not session.fitted:
+        raise RuntimeError(
+            f"GPU {index} has no memory for a run of {model.name}. End other programs on the GPU, use fewer processes, "
+            "or increase gpu_memory_limit"
+        )
     most = config.batch_tokens or times.best_run_tokens()
     _log.info(
         "%s: the start of a run takes %.2f ms, and %d tokens a further ms; runs have up to %d tokens",
@@ -297,10 +302,15 @@ class BucketSession:
     """A session that pads texts of any length to the shapes in `buckets`. Thread-safe.
 
     All runs share one thread, because only the thread that recorded a CUDA graph may start this graph.
+
+    Attributes:
+        buckets: The shapes.
+        fitted: The shapes that have fitted into the GPU's memory, with at least one run each.
     """
 
     def __init__(self, bound: BoundSession, model: BuiltModel, buckets: Buckets, thread: GpuThread) -> None:
         self.buckets = buckets
+        self.fitted: set[Bucket] = set()
         self._bound = bound
         self._model = model
         self._thread = thread
@@ -320,6 +330,7 @@ class BucketSession:
                 raise
             self._thread.run(partial(self._bound.forget, shape))
             return False
+        self.fitted.add(shape)
         return True
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
@@ -384,8 +395,11 @@ class BucketSession:
                     continue
                 padded_tokens += part.bucket.size
                 sentences[places] = np.nan
-                failures[places[0]] = _MEMORY_FULL if part.bucket == self.buckets.shapes[0] else _TOO_LONG
+                # If such a run has fitted before, the text is not to blame, and it can be computed later.
+                known = part.bucket in self.fitted or part.bucket == self.buckets.shapes[0]
+                failures[places[0]] = _MEMORY_FULL if known else _TOO_LONG
                 continue
+            self.fitted.add(part.bucket)
             padded_tokens += part.bucket.size
             sentences[places] = found[: len(places)]
             width = min(longest, part.bucket.tokens)

@@ -69,7 +69,7 @@ class ShapeTimes:
         Speed is measured in padded tokens per second.
 
         Raises:
-            ValueError: No shape was measured.
+            ValueError: No shape was measured, or none fits into memory.
         """
         speeds = {shape: shape.size / seconds for shape, seconds in self.measured.items() if math.isfinite(seconds)}
         enough = _ENOUGH_SPEED * max(speeds.values())
@@ -224,13 +224,15 @@ class Buckets:
             at += len(taken)
 
     def halves(self, part: Part, lengths: Sequence[int]) -> list[Part]:
-        """Split a part that did not fit into memory into two smaller parts."""
+        """Split a part that did not fit into memory into two smaller parts, or more if no shape holds a half."""
         middle = len(part.places) // 2
         halves = []
         for places in (part.places[:middle], part.places[middle:]):
             length = self._length_for(max(lengths[place] for place in places))
-            count = next(each for each in self._rows[length] if each >= len(places))
-            halves.append(Part(places, Bucket(count, length)))
+            # A shorter length may lack row counts that did not fit when they were measured.
+            count = next((each for each in self._rows[length] if each >= len(places)), 0)
+            half = Part(places, Bucket(count, length))
+            halves += [half] if count else self.halves(half, lengths)
         return halves
 
     def _choices(self, fitting: int, left: int, length: int) -> set[int]:

@@ -95,8 +95,8 @@ class GpuThread:
             try:
                 return future.result(min(_LOOK_EVERY_S, self._hangs_s))
             except TimeoutError:
-                if future.done():
-                    raise  # the work's own error
+                if future.done():  # the work's own error, or its end just after the time limit
+                    return future.result()
                 self.end_if_hung(self._hangs_s)
 
     def run(self, work: Callable[[], R], *, urgent: bool = False, may_hang: bool = True) -> R:
