@@ -21,6 +21,7 @@ from gradewire_models.runtime import onnxruntime
 from gradewire_server.backends import Backends
 from gradewire_server.domain.items import Status
 from gradewire_server.domain.needs import Tier
+from gradewire_server.encoders import gpu_watch
 from gradewire_server.encoders.cuda import (
     CUDA_PROVIDER,
     BoundSession,
@@ -34,7 +35,7 @@ from gradewire_server.encoders.cuda import (
 )
 from gradewire_server.encoders.factory import open_encoders
 from gradewire_server.encoders.gpu_shapes import Bucket, Buckets
-from gradewire_server.encoders.gpu_watch import GpuLostError, GpuThread, gpu_thread
+from gradewire_server.encoders.gpu_watch import GpuLostError, GpuThread, gpu_thread, lost_gpu
 from gradewire_server.encoders.local import open_session
 from gradewire_server.settings.engine import CacheConfig, ComputeConfig, EngineConfig, GpuConfig
 from gradewire_server.settings.server import Settings
@@ -347,6 +348,21 @@ class Broken(SmallGpu):
         if Bucket(*ids.shape) in self.shapes:
             raise RuntimeError("CUDA failure 700: an illegal memory access was encountered")
         return super().run(ids, mask, token_outputs)
+
+
+@pytest.mark.parametrize("starts", [True, False])
+def test_a_model_that_cannot_run_at_load_loses_the_gpu_only_if_nothing_else_starts(
+    gpu_model: BuiltModel, monkeypatch: pytest.MonkeyPatch, *, starts: bool
+) -> None:
+    monkeypatch.setattr(gpu_watch, "_threads", {})
+    pretend(monkeypatch, raises="" if starts else "CUDA failure 700")
+    monkeypatch.setattr(
+        "gradewire_server.encoders.cuda.open_bound",
+        lambda _model, _config, _index, buckets: Broken(None, buckets.shapes),  # type: ignore[arg-type]  # no run succeeds
+    )
+    with pytest.raises(RuntimeError if starts else GpuLostError):
+        open_session(gpu_model, ComputeConfig(), GpuConfig(), Gpu(0))
+    assert ("illegal memory access" in lost_gpu()) is not starts
 
 
 def test_an_error_of_one_run_is_that_runs_error(gpu_model: BuiltModel, buckets: Buckets, thread: GpuThread) -> None:

@@ -263,7 +263,16 @@ def open_on_gpu(model: BuiltModel, config: GpuConfig, index: int) -> "BucketSess
     buckets = Buckets(model.max_tokens, config.batch_tokens or MAX_RUN_TOKENS)
     bound = thread.run(partial(open_bound, model, config, index, buckets), may_hang=False)
     session = BucketSession(bound, model, buckets, thread)
-    times = measure(session.fits, buckets.shapes)
+    try:
+        times = measure(session.fits, buckets.shapes)
+    except GpuLostError:
+        raise
+    except Exception as error:
+        # A model may be unable to run, but if nothing else starts either, the CUDA context is broken.
+        if problem := thread.run(partial(_problem, index)):
+            thread.give_up(f"{' '.join(str(error).split())}; then {problem}")
+            raise GpuLostError from error
+        raise
     if not session.fitted:
         raise RuntimeError(
             f"GPU {index} has no memory for a run of {model.name}. End other programs on the GPU, use fewer processes, "
