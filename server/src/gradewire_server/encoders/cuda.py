@@ -1,6 +1,7 @@
 """Encoder sessions on an NVIDIA GPU, with few input shapes, permanent buffers and CUDA graphs."""
 
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -273,7 +274,7 @@ def open_on_gpu(model: BuiltModel, config: GpuConfig, index: int) -> "BucketSess
             thread.give_up(f"{' '.join(str(error).split())}; then {problem}")
             raise GpuLostError from error
         raise
-    if not session.fitted:
+    if all(map(math.isinf, times.measured.values())):
         raise RuntimeError(
             f"GPU {index} has no memory for a run of {model.name}. End other programs on the GPU, use fewer processes, "
             "or increase gpu_memory_limit"
