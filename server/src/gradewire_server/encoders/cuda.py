@@ -20,7 +20,7 @@ from gradewire_models.runtime import onnxruntime, without_plugin_warning
 from gradewire_server.domain.items import Failure, Status
 from gradewire_server.encoders.encoder import RunOutput
 from gradewire_server.encoders.gpu_shapes import MAX_RUN_TOKENS, Bucket, Buckets, Part, measure, pad
-from gradewire_server.encoders.gpu_watch import GpuLostError, GpuThread, gpu_thread
+from gradewire_server.encoders.gpu_watch import FIRST_RUN_HANGS_S, GpuLostError, GpuThread, gpu_thread
 from gradewire_server.settings.engine import ComputeConfig, GpuConfig
 
 _log = logging.getLogger(__name__)
@@ -262,7 +262,7 @@ def open_on_gpu(model: BuiltModel, config: GpuConfig, index: int) -> "BucketSess
     """
     thread = gpu_thread(index)
     buckets = Buckets(model.max_tokens, config.batch_tokens or MAX_RUN_TOKENS)
-    bound = thread.run(partial(open_bound, model, config, index, buckets), may_hang=False)
+    bound = thread.run(partial(open_bound, model, config, index, buckets), hangs_s=FIRST_RUN_HANGS_S)
     session = BucketSession(bound, model, buckets, thread)
     try:
         times = measure(session.fits, buckets.shapes)
@@ -334,7 +334,7 @@ class BucketSession:
         """Run a full batch of this shape. Return False if it does not fit into the GPU's memory."""
         batch = np.zeros(shape, np.int64), np.ones(shape, np.int64)
         try:
-            self._thread.run(partial(self._bound.run, *batch, ()))
+            self._thread.run(partial(self._bound.run, *batch, ()), hangs_s=FIRST_RUN_HANGS_S)
         except Exception as error:
             if not is_out_of_memory(error):
                 raise

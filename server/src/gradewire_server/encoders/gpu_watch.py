@@ -18,6 +18,10 @@ R = TypeVar("R")
 
 HANGS_S: Final = 20.0
 """Seconds after which a run counts as hung. The largest run takes milliseconds."""
+FIRST_RUN_HANGS_S: Final = 300.0
+"""The same for loading a model and for a shape's first run, which may read gigabytes of libraries from a slow disk, or
+compile kernels for a new GPU.
+"""
 _LOOK_EVERY_S: Final = 0.5
 _URGENT_IN_A_ROW: Final = 8
 """The number of urgent runs after which a run that is not urgent goes first."""
@@ -64,13 +68,13 @@ class GpuThread:
         self._began_s = 0.0
         threading.Thread(target=self._serve, name=name, daemon=True).start()
 
-    def submit(self, work: Callable[[], R], *, urgent: bool = False, may_hang: bool = True) -> "Future[R]":
+    def submit(self, work: Callable[[], R], *, urgent: bool = False, hangs_s: float | None = None) -> "Future[R]":
         """Queue work and return its future. Use `wait` to wait for it.
 
         Args:
             work: The function to call on the thread.
             urgent: True if the work goes before work that is not urgent.
-            may_hang: False if the work may take any time, as loading a model does.
+            hangs_s: Seconds after which this work counts as hung. None means the thread's own limit.
 
         Raises:
             GpuLostError: The GPU is lost.
@@ -79,7 +83,7 @@ class GpuThread:
         with self._changed:
             if self.lost:
                 raise GpuLostError
-            (self._urgent if urgent else self._others).append(_Work(future, work, may_hang=may_hang))
+            (self._urgent if urgent else self._others).append(_Work(future, work, hangs_s))
             self._changed.notify()
         return future
 
@@ -99,9 +103,9 @@ class GpuThread:
                     return future.result()
                 self.end_if_hung(self._hangs_s)
 
-    def run(self, work: Callable[[], R], *, urgent: bool = False, may_hang: bool = True) -> R:
+    def run(self, work: Callable[[], R], *, urgent: bool = False, hangs_s: float | None = None) -> R:
         """Call a function on the thread; see `submit` and `wait`."""
-        return self.wait(self.submit(work, urgent=urgent, may_hang=may_hang))
+        return self.wait(self.submit(work, urgent=urgent, hangs_s=hangs_s))
 
     def give_up(self, reason: str) -> None:
         """Declare the GPU lost, and fail all work that is queued or running. The first reason counts."""
@@ -120,10 +124,10 @@ class GpuThread:
             _settle(work.future, error=GpuLostError())
 
     def end_if_hung(self, after_s: float) -> None:
-        """Declare the GPU lost if the current run has taken longer than `after_s`."""
+        """Declare the GPU lost if the current run has taken longer than `after_s`, or than a limit of its own."""
         with self._changed:
             running, ran_s = self._running, self._clock() - self._began_s
-        if running is not None and running.may_hang and ran_s > after_s:
+        if running is not None and ran_s > (after_s if running.hangs_s is None else running.hangs_s):
             self.give_up(f"a run has not ended for {ran_s:.0f} s")
 
     def _serve(self) -> None:
@@ -161,12 +165,12 @@ class GpuThread:
 
 
 class _Work:
-    __slots__ = ("call", "future", "may_hang")
+    __slots__ = ("call", "future", "hangs_s")
 
-    def __init__(self, future: Future[Any], call: Callable[[], Any], *, may_hang: bool) -> None:
+    def __init__(self, future: Future[Any], call: Callable[[], Any], hangs_s: float | None) -> None:
         self.future = future
         self.call = call
-        self.may_hang = may_hang
+        self.hangs_s = hangs_s
 
 
 def _settle(future: Future[Any], result: object = None, *, error: BaseException | None = None) -> None:
