@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measure gradewire on an NVIDIA GPU in less than nine minutes, without a network (docs/operate/triton-and-gpu.md).
+# Measure gradewire on an NVIDIA GPU in less than nine minutes, without a network, once its pack is unpacked (docs/operate/triton-and-gpu.md).
 #
 #   benchmarks/gpu.sh pack [--max-mb N]   with a network: gather what the GPU machine needs into .gpu-pack
 #   benchmarks/gpu.sh pack --pieces N     the same with CUDA, real encoders and vLLM, in parts of at most N MB
