@@ -147,6 +147,25 @@ def test_the_result_is_that_of_exact_vectors(
     assert found.parts.best_window == expected.parts.best_window
 
 
+class WideTable(AnyTable):
+    """Vectors with as many dimensions as an encoder's, whose products round differently in products of other shapes."""
+
+    def _answer(self, need: Need) -> Any:
+        assert isinstance(need, (Embed, EmbedRoughly))
+        drawn = np.array([np.random.default_rng(list(text.encode())).normal(size=384) for text in need.texts])
+        vectors = (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float16).astype(np.float32)
+        return Vectors(vectors, np.zeros(len(vectors), np.bool_))
+
+
+@pytest.mark.parametrize("error", [0.01, 0.06], ids=["a few windows near", "many windows near"])
+def test_the_score_has_the_bits_of_exact_vectors(error: float) -> None:
+    for number in range(40):
+        references = tuple(" ".join(f"r{number}{letter}" for letter in letters) for letters in ("a", "bc", "d", "ef"))
+        item, parameters = Item("1", "q", references, VERBOSE), SmileParameters(preset=SmilePreset.REFERENCE_CODE)
+        expected = WideTable().run(Smile().score(item, parameters, NO_MODEL))
+        assert WideTable().run(Smile().score(item, parameters, rough(error))) == expected
+
+
 def test_only_windows_that_can_be_the_closest_are_embedded_exactly() -> None:
     table = RoughTable(1e-3)
     result = table.run(Smile().score(Item("1", "q", ("zero",), VERBOSE), SmileParameters(), rough(1e-3)))

@@ -168,14 +168,23 @@ def closest_windows(
     vectors, float32[windows of all lengths, dims]. `keywords` are the vectors of `texts.open_keywords`, float32[open,
     dims]. All rows have length 1.
     """
-    found = {}
+    cosines = {}
     start = 0
     for length, rows in texts.rows_of.items():
         stop = start + len(windows[length])
-        cosines = vectors[start:stop] @ keywords[rows].T
+        cosines[length] = vectors[start:stop] @ keywords[rows].T
         start = stop
-        highest = cosines.max(axis=0)
-        first = (cosines >= highest - TIE).argmax(axis=0)  # like `first_of_the_highest` for each column
+    return closest_of(texts, windows, cosines)
+
+
+def closest_of(
+    texts: SmileTexts, windows: Mapping[int, Sequence[str]], cosines: Mapping[int, NDArray[np.float32]]
+) -> dict[int, Keyword]:
+    """Return the same from cosines by length, float32[windows, references], in the order of `texts.rows_of`."""
+    found = {}
+    for length, rows in texts.rows_of.items():
+        highest = cosines[length].max(axis=0)
+        first = (cosines[length] >= highest - TIE).argmax(axis=0)  # like `first_of_the_highest` for each column
         for row, cosine, best in zip(rows, highest.tolist(), first.tolist(), strict=True):
             found[texts.open_references[row]] = Keyword(cosine, windows[length][best])
     return found

@@ -16,6 +16,7 @@ from gradewire_server.metrics.smile.formula import (
     Similarities,
     SmileParameters,
     can_still_win,
+    closest_of,
     closest_windows,
     held_keywords,
 )
@@ -147,6 +148,28 @@ class RoughCosines:
             least = cosines.max(axis=0) - np.array([margins[index] for index in indices], np.float32) - TIE
             near[length] = tuple(windows[at] for at in np.flatnonzero((cosines >= least).any(axis=1)).tolist())
         return near
+
+    def exact(
+        self, texts: SmileTexts, windows: Mapping[int, Sequence[str]], vectors: NDArray[np.float32]
+    ) -> dict[int, NDArray[np.float32]]:
+        """Return exact cosines of some windows with the open references of `texts`, like `by_length`.
+
+        `texts` are narrowed ones, and `vectors` are those of `windows`, float32[windows of all lengths, dims]. The last
+        bits of a matrix product depend on its shape, so the products have the shape that all windows would give them.
+        """
+        cosines = {}
+        start = 0
+        for length, chosen in windows.items():
+            stop = start + len(chosen)
+            rows, among = self.texts.rows_of[length], frozenset(chosen)
+            places = [at for at, window in enumerate(self.texts.candidates[length]) if window in among]
+            every = np.zeros((len(self.texts.candidates[length]), vectors.shape[1]), np.float32)
+            every[places] = vectors[start:stop]
+            indices = [self.texts.open_references[row] for row in rows]
+            columns = [indices.index(texts.open_references[row]) for row in texts.rows_of[length]]
+            cosines[length] = (every @ self.keywords[rows].T)[np.ix_(places, columns)]
+            start = stop
+        return cosines
 
 
 _FIRST: Final = 1 / 3
@@ -280,14 +303,14 @@ def _closest_of(
     the error of it. If these are many windows, some of them are embedded first. All others must then be within the
     error of an exact cosine.
     """
-    error = rough.error
+    error, every = rough.error, rough
     bounds = {index: (highest - error, highest + error) for index, highest in rough.highest().items()}
     rough = rough.narrowed(can_still_win(rough.texts, sentences, parameters, bounds))
     windows = rough.near(dict.fromkeys(rough.texts.open_references, 2 * error))
     if _tokens_in(windows) > _FEW_NEAR_TOKENS:
         windows = rough.near(dict.fromkeys(rough.texts.open_references, _FIRST * error))
         vectors = yield from embed_windows(parameters.model, windows)
-        found = closest_windows(rough.texts, windows, vectors.values, rough.keywords)
+        found = closest_of(rough.texts, windows, every.exact(rough.texts, windows, vectors.values))
         bounds = {index: (found[index].cosine, highest + error) for index, highest in rough.highest().items()}
         rough = rough.narrowed(can_still_win(rough.texts, sentences, parameters, bounds))
         margins = {index: highest + error - found[index].cosine for index, highest in rough.highest().items()}
@@ -298,7 +321,7 @@ def _closest_of(
     if not windows:
         return {}
     vectors = yield from embed_windows(parameters.model, windows)
-    return closest_windows(rough.texts, windows, vectors.values, rough.keywords)
+    return closest_of(rough.texts, windows, every.exact(rough.texts, windows, vectors.values))
 
 
 def _in_context(texts: SmileTexts, parameters: SmileParameters, known: Similarities | None) -> Rounds[Similarities]:
