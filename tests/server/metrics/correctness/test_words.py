@@ -1,9 +1,14 @@
 """Other forms of a reference's words count as said; words that only look like them do not."""
 
+import gc
+import tracemalloc
+import weakref
+
 import pytest
 from tests.server.metrics.correctness.test_features import of
 
-from gradewire_server.metrics.correctness.words import clause_words
+from gradewire_server.metrics.correctness import words
+from gradewire_server.metrics.correctness.words import FeatureText, clause_words
 
 
 @pytest.mark.parametrize(
@@ -67,3 +72,38 @@ def test_a_word_is_not_misspelt_into_another_word(prediction: str, reference: st
 )
 def test_a_negation_in_a_verb_is_a_word_of_its_own(text: str, words: tuple[str, ...]) -> None:
     assert clause_words(text) == words
+
+
+def test_texts_that_are_read_once_for_many_answers_need_little_memory() -> None:
+    lists = [",".join(chr(0x4E00 + 100 * number + place) for place in range(127)) for number in range(30)]
+    of("the cat", "the dog")  # reads the dictionaries
+    words._shared.cache_clear()
+    tracemalloc.start()
+    try:
+        for each in lists:
+            of("the cat", each)
+        gc.collect()
+        full, _ = tracemalloc.get_traced_memory()
+        kept, most = words._shared.cache_info().currsize, words._shared.cache_info().maxsize
+        words._shared.cache_clear()
+        gc.collect()
+        freed = full - tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert kept >= len(lists)
+    assert most is not None
+    assert 0 < freed / kept * most < 60e6
+
+
+@pytest.mark.parametrize("text", ["the cat", "cats (or dogs)", "cats and dogs", "(cats)"])
+def test_a_text_needs_no_garbage_collector(text: str) -> None:
+    read = FeatureText.of(text)
+    assert read.core.words
+    assert read.parts[0].words
+    left = weakref.ref(read)
+    gc.disable()
+    try:
+        del read
+        assert left() is None
+    finally:
+        gc.enable()

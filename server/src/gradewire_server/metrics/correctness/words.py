@@ -47,8 +47,10 @@ _MAX_CACHED_PHRASES: Final = 2_048
 _MAX_PHRASE: Final = 128
 """Maximum number of characters in a phrase, whose words stay in a cache of their own: 4 MB."""
 _MAX_SHARED_TEXTS: Final = 2_048
-_MAX_SHARED: Final = 512
-"""Maximum number of characters in a reference or question that is read once for many answers: 20 MB."""
+_MAX_SHARED: Final = 256
+"""Maximum number of characters in a reference or question that is read once for many answers: 60 MB at most."""
+_MAX_KEPT_PARTS: Final = 8
+"""Maximum number of parts that a text keeps. A part takes as much memory as 50 characters."""
 NOBODY: Final = frozenset({"no", "none", "nobody", "nothing", "zero"})
 """Words that mean the number 0 of something."""
 _MOST_EXPANSION: Final = 4
@@ -204,17 +206,31 @@ class FeatureText:
         """The words that are not stop words, or all words if all are stop words."""
         return tuple(word for word in self.words if word not in STOP_WORDS) or self.words
 
-    @lazy
+    @property
     def core(self) -> "FeatureText":
         """A reference without text in parentheses, and without everything from the word "or" on, if words remain."""
-        text = _ASIDE.sub("", self.raw) if "(" in self.raw or " or " in self.raw else self.raw
-        return self if text == self.raw or not text.strip() else FeatureText(text, folded_words(text))
+        return self._core or self
 
-    @lazy
+    @property
     def parts(self) -> "Sequence[FeatureText]":
         """A reference's parts between commas, semicolons, "&" and "and"; at least one."""
+        parts = self._split() if self._few_parts is None else self._few_parts
+        return parts or [self]
+
+    # A text that kept itself would stay in memory until the garbage collector finds it.
+    @lazy
+    def _core(self) -> "FeatureText | None":
+        text = _ASIDE.sub("", self.raw) if "(" in self.raw or " or " in self.raw else self.raw
+        return None if text == self.raw or not text.strip() else FeatureText(text, folded_words(text))
+
+    @lazy
+    def _few_parts(self) -> "Sequence[FeatureText] | None":
+        return None if len(parts := self._split()) > _MAX_KEPT_PARTS else parts
+
+    def _split(self) -> "Sequence[FeatureText]":
+        """Return the parts if there are several."""
         parts = [part for part in _PART.split(self.raw) if part.strip()]
-        return [FeatureText(part, folded_words(part)) for part in parts] if len(parts) > 1 else [self]
+        return [FeatureText(part, folded_words(part)) for part in parts] if len(parts) > 1 else []
 
     @lazy
     def weights(self) -> Sequence[tuple[str, float, float]]:
