@@ -411,3 +411,8 @@ def test_a_code_in_capitals_whatever_the_question() -> None:
     assert identifier_conflict("Which disease is it?", "Covid 18", ["COVID-19"]) == 1.0
     assert identifier_conflict("Which disease is it?", "Covid 19", ["COVID-19"]) != 1.0
     assert math.isnan(identifier_conflict("Which aeroplane is it?", "Boeing 737", ["Boeing 747"]))
+
+
+@pytest.mark.parametrize(("reference", "answer"), [("a2a\u00df", "It is A2aa."), ("92a\u00df", "It is 92Aa.")])
+def test_a_code_with_a_letter_that_is_two_letters_in_another_case_is_compared(reference: str, answer: str) -> None:
+    assert identifier_conflict("", answer, [reference]) == 1.0

@@ -270,6 +270,8 @@ def _windows(written: str, most: int, length: int) -> Iterator[str]:
 
 def _is_near(run: str, key: str) -> bool:
     """Return True if two codes of the same form differ in one character, or in two neighbours that are exchanged."""
+    if len(run) != len(key):  # without case: "\u00df" is "ss" then
+        return False
     if any(
         (one.isdigit(), one.isupper()) != (other.isdigit(), other.isupper())
         for one, other in zip(run, key, strict=True)
