@@ -52,6 +52,7 @@ from gradewire_stats.calibration.labelled_rows import half_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+DEFAULT_MODEL: Final = "all-MiniLM-L6-v2-fp16-cuda"
 SEED: Final = 20261129
 RESAMPLES: Final = 1000
 
@@ -60,7 +61,9 @@ def main() -> None:
     """Score the rows with both models, and print the comparison."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="labelled rows; default: %(default)s")
-    parser.add_argument("--model", required=True, help="the encoder's variant, built like its base")
+    parser.add_argument(
+        "--model", default=DEFAULT_MODEL, help="the encoder's variant, built like its base; default: %(default)s"
+    )
     parser.add_argument("--grader", default="", help="a grader's variant; default: only the fit without a grader")
     parser.add_argument("--rows", type=int, default=2000, help="use so many rows; default: %(default)s")
     parser.add_argument("--results", type=Path, default=RESULTS, help="directory of the features")

@@ -10,7 +10,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -107,17 +108,23 @@ def find_fake(config: GpuConfig) -> cuda.Gpu:
     return cuda.Gpu(config.index)
 
 
-def install() -> None:
-    """Replace the GPU by the simulated card in this process."""
+def install() -> Callable[[], None]:
+    """Replace the GPU by the simulated card in this process. Return a function that undoes this."""
+    undoing = ExitStack()
     for module, name, fake in (
         (cuda, "find_gpu", find_fake),
         (cuda, "open_bound", open_fake),
         (local, "load_built", load_variant),
         (local, "list_built", list_with_variant),
     ):
+        undoing.callback(setattr, module, name, getattr(module, name))
         setattr(module, name, fake)
+    return undoing.close
 
 
 if __name__ == "__main__":
-    install()
-    sys.exit(run_command())
+    undo = install()
+    try:
+        sys.exit(run_command())
+    finally:
+        undo()

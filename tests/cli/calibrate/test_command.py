@@ -79,7 +79,11 @@ def scored(built: Path, metrics: str) -> Any:
     """An answer that says half of its reference, by an engine that is started now; and the model's remarks."""
 
     async def ask() -> Any:
-        settings = {"model_repository": built / "models", "disk_directory": built / "cache"}
+        settings = {
+            "model_repository": built / "models",
+            "disk_directory": built / "cache",
+            "window_choice": "fp32",  # the model's remarks name another choice
+        }
         async with AsyncClient(transport=embedded_transport(**settings)) as client:
             item = {"references": ["w1 w10"], "prediction": "w12 w10"}
             (answer,) = await client.score([item], metrics=metrics, model=NAME)

@@ -100,6 +100,7 @@ def test_of_a_long_value_its_beginning_is_told(directory: Path, bert: Package) -
         replace(
             SMILE,
             metric="correctness",
+            model_digest=load_built(directory.parent, NAME).digest,
             threshold=None,
             sentence_weight=None,
             fit=json.dumps({"z": [0] * 9_999 + [end]}),
