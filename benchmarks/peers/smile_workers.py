@@ -152,7 +152,7 @@ def gradewire_worker(stack: ExitStack, metric: str, *, prepared: bool, threads: 
     from gradewire import Client
 
     cache = stack.enter_context(tempfile.TemporaryDirectory())
-    options = {"disk-directory": cache, "workers": str(threads), "intra-op-threads": "1"}
+    options = {"disk-directory": cache, "workers": str(threads)}
     server = stack.enter_context(start_engine("embedded", options))
     client = stack.enter_context(Client(server.address, deadline_s=600))
 
