@@ -203,6 +203,7 @@ def _write_labels(directory: Path) -> None:
     (directory / "labels.csv").write_text("\n".join(lines))
     rated = ["answer_id,ann,ben", *(f"{row['id']},{row['label']},1" for row in given)]
     (directory / "ratings.csv").write_text("\n".join(rated))
+    (directory / "answers.labels.csv").write_text("\n".join(["id,ann,ben", *rated[1:]]))
 
 
 def _write_rollouts(directory: Path) -> None:

@@ -34,7 +34,7 @@ NOT_RUN = {
     r"^benchmarks\.(?!data list)": "needs all labelled rows, and measures for minutes",
     r"^gradewire models (build|export|train|verify)": "downloads, or computes for minutes",
     r"^gradewire bench load": "puts a load on a server for minutes",
-    r"^gradewire gateway": "goes on until it is stopped",
+    r"^gradewire (gateway|label)": "goes on until it is stopped",
     r"^gradewire bulk": "starts Ray, which is in an environment of its own (tests_bulk)",
     r"^gradewire triton": "installs and starts Triton",
     r"--(metrics|against) \S*\b(lave|judge_\w+)(?!.*--dry-run)": "asks a judge of gigabytes",

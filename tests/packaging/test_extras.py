@@ -124,6 +124,7 @@ def test_without_it_the_command_says_what_to_install(installed: Installed, extra
         (("leaderboard", "rows.jsonl"), "agree"),
         (("rank", "rows.jsonl"), "agree"),
         (("calibrate", "rows.jsonl"), "agree"),
+        (("label", "rows.jsonl"), "agree"),
         (("score", "rows.parquet"), "parquet"),
         (("score", "rows.xlsx", "--from", "vlmevalkit"), "xlsx"),
     ],
@@ -197,7 +198,8 @@ def test_only_the_engine_and_figures_need_an_extra_to_be_imported(installed: Ins
     library += ("rewards.verl_plugin", "rewards.verifiers")
     library += tuple(f"integrations.training.{name}" for name in ("lightning", "hugging_face", "torch_metric"))
     # Commands that compute statistics or draw pages, and what reads the engine's settings, fits and prompts.
-    command = ("agree", "bench", "calibrate", "compare", "leaderboard", "load", "pages", "rank", "server_", "bulk")
+    command = ("agree", "bench", "calibrate", "compare", "label.", "leaderboard", "load", "pages", "rank", "server_")
+    command += ("bulk",)
     command += ("results.accuracy_tables", "scoring.choosers", "scoring.evaluator_labels", "scoring.labelled")
     command += ("options.labelled", "results.interval_notes", "results.page_file", "score.by")
     allowed = (*(f"gradewire.{name}" for name in library), *(f"gradewire_cli.{name}" for name in command))

@@ -31,6 +31,7 @@ _COMMANDS = {
     "calibrate": ("gradewire_cli.calibrate.command", "Fit thresholds on labelled answers."),
     "compare": ("gradewire_cli.compare.command", "Compare models or runs without labels."),
     "gateway": ("gradewire_cli.serving", "Start an HTTP gateway in front of a server."),
+    "label": ("gradewire_cli.label.command", "Label answers by hand on a local page, uncertain ones first."),
     "leaderboard": ("gradewire_cli.leaderboard.command", "Rate models by verdicts on pairs of their answers."),
     "models": ("gradewire_cli.models", "Build, list and verify encoders and judges."),
     "prepare": ("gradewire_cli.prepare", "Prepare references before answers arrive."),

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import math
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -248,6 +249,50 @@ def test_a_level_of_the_stored_probability_is_fitted_and_served(
         f"{name}_{when}" for name in ("accuracy", "ece", "brier") for when in ("before", "after")
     }
     assert "slope" in run("--show").stdout
+
+
+def test_added_labels_go_into_a_fit_and_the_report_says_what_they_bring(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(correctness_fit.TREES, "max_iter", 8)
+    monkeypatch.setitem(correctness_fit.TREES, "max_bins", 32)
+    rows = [{**row, "id": f"r{number}"} for number, row in enumerate(answers(240))]
+    assert run(write_rows(tmp_path / "first.jsonl", rows), "--metric", "correctness").exit_code == 0
+    bare = write_rows(tmp_path / "bare.jsonl", [{k: v for k, v in row.items() if k != "label"} for row in rows])
+    labels = tmp_path / "bare.labels.csv"
+    # The annotator calls right what the first one called wrong.
+    labels.write_text("".join(["id,ann\n", *(f"{row['id']},{1 - row['label']}\n" for row in rows)]))
+    added = (bare, "--add", labels, "--metric", "correctness", "--dry-run")
+    level = run(*added, "--level")
+    assert level.exit_code == 0, level.output
+    assert "fitted on 240 rows, 160 of them right" in level.stdout
+    assert "Gain from 240 added labels" in level.stdout
+    curve = curve_of(level.stdout)
+    assert list(curve) == ["present", "50", "100", "200", "240"]
+    assert [curve[size][0] for size in ("50", "100", "200", "240")] == ["20"] * 4
+    brier = [float(curve["present"][1]), *(float(curve[size][1]) for size in ("50", "100", "200", "240"))]
+    assert brier == sorted(brier, reverse=True)
+    assert brier[-1] < brier[0]
+    assert "the last 40 of 240 labels changed Brier -" in level.stdout
+    probability = run(*added)
+    assert probability.exit_code == 0, probability.output
+    curve = curve_of(probability.stdout)
+    # With 40 of 60 wrong rows and more, a fit is possible.
+    assert [(size, found[0]) for size, found in curve.items()] == [
+        ("50", "0"),
+        ("100", "0"),
+        ("200", "3"),
+        ("240", "3"),
+    ]
+    assert float(curve["240"][1]) > 0.9
+    assert "Gain from" not in run(write_rows(tmp_path / "again.jsonl", rows), "--metric", "smile", "--dry-run").stdout
+
+
+def curve_of(printed: str) -> dict[str, list[str]]:
+    """The cells of a learning curve by the first one, without brackets."""
+    lines = printed.partition("Gain from")[2].splitlines()[1:]
+    cells = [re.sub(r"\[.*?\]", "", line).split() for line in lines]
+    return {first: rest for first, *rest in filter(None, cells) if first.isdigit() or first == "present"}
 
 
 def test_a_level_without_its_fit_costs_no_scoring_and_a_second_one_starts_from_the_same_fit(

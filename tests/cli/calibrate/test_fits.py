@@ -36,6 +36,7 @@ ROWS = LabelledScores(
     question_keys=["a", "b"],
     datasets=["", ""],
     sources=["", ""],
+    added=np.array([False, False]),
     results=[{}, {}],
     line="correctness/2",
     failed=0,

@@ -185,3 +185,52 @@ def test_tables_of_papers_name_the_labels_in_their_manifest(command: Command, tm
     assert json.loads(out.read_text())["labels"]["file"] == str(labels)
     manifest = json.loads((tmp_path / "table.json.manifest.json").read_text())
     assert [Path(each["path"]).name for each in manifest["inputs"]] == ["answers.jsonl", "labels.csv"]
+
+
+def added(command: Command, folder: Path, labels: Path, rows: list[dict[str, Any]], *options: str) -> Result:
+    path = write_rows(folder / "answers.jsonl", rows)
+    fitting = ("--dry-run", "--metric", "smile", "--resamples", "100", "--quiet")
+    return command("calibrate", path, "--add", labels, *fitting, *options)
+
+
+def test_added_labels_replace_and_complete_those_of_the_rows(command: Command, tmp_path: Path) -> None:
+    truth = {str(each["id"]): each["correct"] for each in LABELS}
+    own = [{**row, "label": truth[str(row["id"])]} if place < 6 else row for place, row in enumerate(ROWS)]
+    own[0] = {**own[0], "label": 1 - truth["r0"]}
+    file = labels_in(
+        tmp_path / "labels.csv",
+        [{"id": "r0", "ann": truth["r0"]}, *({"id": f"r{place}", "ann": truth[f"r{place}"]} for place in range(6, 12))],
+    )
+    done = added(command, tmp_path, file, own)
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert "fitted on 12 rows, 6 of them right" in said
+    assert "Gain from 7 added labels" in said
+    inline = write_rows(tmp_path / "inline.jsonl", [{**row, "label": truth[str(row["id"])]} for row in ROWS])
+    plain = command("calibrate", inline, "--dry-run", "--metric", "smile", "--resamples", "100", "--quiet")
+    digest = next(word for word in said.split("SHA-256 ")[1].split())
+    assert f"SHA-256 {digest}" in plain.output
+    assert "added labels" not in plain.output
+
+
+def test_every_column_of_an_added_file_is_an_annotators(command: Command, tmp_path: Path) -> None:
+    labels = [{"id": each["id"], "ann": each["correct"], "ben": place % 2} for place, each in enumerate(LABELS)]
+    done = added(command, tmp_path, labels_in(tmp_path / "labels.csv", labels), ROWS, "--labels", "majority")
+    assert done.exit_code == 0, done.output
+    right = sum((each["ann"] + each["ben"]) / 2 >= 0.5 for each in labels)
+    assert f"fitted on 12 rows, {right} of them right" in " ".join(done.output.split())
+    one = added(command, tmp_path, labels_in(tmp_path / "labels.csv", labels), ROWS, "--labels-map", "label=ann")
+    assert "fitted on 12 rows, 6 of them right" in " ".join(one.output.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--labels-file", "labels.csv"), "--labels-file replaces all labels and --add only some"),
+        (("--add", "-"), "--add cannot be standard input"),
+    ],
+)
+def test_added_labels_have_one_file(command: Command, tmp_path: Path, options: tuple[str, ...], said: str) -> None:
+    done = added(command, tmp_path, labels_in(tmp_path / "labels.csv", LABELS), ROWS, *options)
+    assert done.exit_code == 2
+    assert said in " ".join(done.stderr.split())

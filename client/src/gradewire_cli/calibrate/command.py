@@ -14,6 +14,7 @@ from gradewire.metrics.base import Metric
 from gradewire.metrics.choice import parse_metric_line
 from gradewire.transport import Transport
 from gradewire_cli.calibrate.cascade import cascade_metrics, cascade_values, fitted_cascade, scored_cascade
+from gradewire_cli.calibrate.curve import curve_of_level, curve_of_probability, curve_of_threshold
 from gradewire_cli.calibrate.fits import Gain, Split, fitted_level, fitted_probability, fitted_threshold, fitted_weight
 from gradewire_cli.calibrate.output import (
     ENOUGH_FOR_A_LEVEL,
@@ -56,6 +57,7 @@ RESAMPLES = 2000
 calibrate_options = stacked(
     click.argument("files", metavar="[FILE]...", nargs=-1),
     column_options,
+    option("--add"),
     option("--metric", default="smile"),
     option("--model"),
     choice_option("--fit", among=("threshold", "both")),
@@ -104,7 +106,9 @@ class CalibrateRun:
             labelled, after = self._score(transport, replace(self.metric, **values))
         fit = fitted_threshold(before, after, self.options["objective"], self.run.draws)
         in_words = f"threshold {fit.threshold:g}" + ("" if weight is None else f", sentence_weight {weight:g}")
-        show_tables([fit_table(fit)], fit_lines(in_words, before, after), list(warning_lines(after, labelled)))
+        curve = curve_of_threshold(after.fitted, self.options["objective"], self.run.seed)
+        lines = [*fit_lines(in_words, before, after), *curve.lines]
+        show_tables([fit_table(fit), *curve.tables], lines, list(warning_lines(after, labelled)))
         scored = parse_metric_line(after.fitted.line)
         if not self.options["dry_run"]:
             # A model that is not built here is the first thing to tell.
@@ -141,12 +145,13 @@ class CalibrateRun:
         fit = fitted_probability(scored, features, shape, provenance, form, self.run.draws)
         warnings = [*warning_lines(scored, labelled), *(f"warning: {each}" for each in fit.result.warnings)]
         before = "smile" if stored is None else f"fit {stored[0]}"
-        lines = [*fit_lines("a probability", scored, scored)]
+        curve = curve_of_probability(rows, features, shape, self.run.seed)
+        lines = [*fit_lines("a probability", scored, scored), *curve.lines]
         if form is not None and form.get("rows", {}).get("sha256") == rows.sha256:
             warnings.append(f"warning: {before} was made from these rows, so its values here are too good")
         elif stored is not None:
             lines.append(_origin_note(before, stored[2]))
-        show_tables(probability_tables(fit, before), lines, warnings)
+        show_tables([*probability_tables(fit, before), *curve.tables], lines, warnings)
         self._refuse_unless_better(fit.gain)
         figures = {f"{each}_held_out": value for each, value in fit.result.quality.items() if math.isfinite(value)}
         values = {"figures": tuple(figures.items()), **({"parameters": (("grader", grader),)} if grader else {})}
@@ -156,11 +161,12 @@ class CalibrateRun:
         rows = scored.fitted
         grader, start = self._level_start(parse_metric_line(rows.line))
         known = server_module("gradewire_cli.server_fits")
-        features = [each[0] for each in known.correctness_features(grader)]
-        fit = fitted_level(scored, start.form, features, known.correctness_shape(), self.run.draws)
+        features, shape = [each[0] for each in known.correctness_features(grader)], known.correctness_shape()
+        fit = fitted_level(scored, start.form, features, shape, self.run.draws)
+        curve = curve_of_level(rows, start.form, features, shape, self.run.seed)
         warnings = warning_lines(scored, labelled, enough=ENOUGH_FOR_A_LEVEL)
         lines = [*level_lines(fit, start.fit, scored, start.replaced), _origin_note(f"fit {start.fit}", start.origin)]
-        show_tables([level_table(fit)], lines, list(warnings))
+        show_tables([level_table(fit), *curve.tables], [*lines, *curve.lines], list(warnings))
         self._refuse_unless_better(fit.gain)
         provenance = {**asdict(fit.level), "fit": start.fit, "rows": self._described(rows), "date": today()}
         stored = {**fit.form, "figures": dict(fit.figures), known.LEVEL: provenance}
@@ -278,6 +284,8 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
     The command shows the quality of the verdicts of the present fit and of the new one, on questions that were not used
     for the new fit. If the new fit is better, the command writes it with the rows' digest and the date into the model's
     description. Otherwise, the command exits with code 5. --undo brings back the fit that was replaced.
+
+    With --add, the labels of another file go into the fit, too. The command shows what 50, 100, 200 … of them bring.
     """
     if options["show"] or options["undo"]:
         named = ctx.get_parameter_source("metric") is click.core.ParameterSource.COMMANDLINE

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gradewire_stats.agreement.statistics import Statistic
     from gradewire_stats.bootstrap import Difference
     from gradewire_stats.calibration.fit_correctness import CorrectnessFitResult
-    from gradewire_stats.calibration.labelled_rows import FittedFeature
+    from gradewire_stats.calibration.labelled_rows import FittedFeature, LabelledFeatures
     from gradewire_stats.calibration.thresholds import Objective, WeightObjective
 
 
@@ -219,17 +219,9 @@ def fitted_probability(  # noqa: PLR0913, PLR0917 - the rows, the features, the 
     Raises:
         InputError: The scores lack features, the rows do not allow a fit, or scikit-learn is not installed.
     """
+    rows, names = split.fitted, [feature.name for feature in features]
     try:
-        rows, names = split.fitted, [feature.name for feature in features]
-        values = _values(rows.results, (*names, *shape))
-        labelled = checked(
-            features,
-            values[:, : len(names)],
-            rows.labels,
-            rows.questions,
-            sources=rows.sources,
-            shapes=InputKinds(shape, values[:, len(names) :]),
-        )
+        labelled = labelled_features(rows, features, shape)
         found = fit_correctness(labelled, provenance=provenance)
     except ImportError as error:
         missing = f"{error.name}, which is not installed" if error.name else str(error)
@@ -255,6 +247,27 @@ def fitted_probability(  # noqa: PLR0913, PLR0917 - the rows, the features, the 
             for name, of in (("ECE", calibration_error), ("Brier", brier_score))
         },
         brier=None if stored is None else _brier_difference(measured, before, after, draws),
+    )
+
+
+def labelled_features(
+    rows: LabelledScores, features: Sequence[FittedFeature], shape: Sequence[str]
+) -> LabelledFeatures:
+    """Return the rows' features for a fit of a probability; see `fitted_probability`.
+
+    Raises:
+        InputError: The scores lack features.
+        ValueError: The rows do not allow a fit.
+    """
+    names = [feature.name for feature in features]
+    values = _values(rows.results, (*names, *shape))
+    return checked(
+        features,
+        values[:, : len(names)],
+        rows.labels,
+        rows.questions,
+        sources=rows.sources,
+        shapes=InputKinds(shape, values[:, len(names) :]),
     )
 
 
@@ -333,7 +346,7 @@ def fitted_level(
     Raises:
         InputError: The scores lack features, the rows are too few or of one class, or SciPy is not installed.
     """
-    rows = _level_rows(split.fitted, form, known, shape)
+    rows = level_rows(split.fitted, form, known, shape)
     try:
         check_level_rows(rows)
         level, held_out = fit_level(rows), cross_fitted(rows)
@@ -344,7 +357,7 @@ def fitted_level(
     before, after = rows.probabilities(), held_out
     measured_on = "the same rows, each at a level fitted on other questions"
     if split.held_out is not None:
-        others = _level_rows(split.held_out, form, known, shape)
+        others = level_rows(split.held_out, form, known, shape)
         before, after = others.probabilities(), others.probabilities(level)
         measured_on = "the other half of the questions"
     found = {BEFORE: before, AFTER: after}
@@ -379,7 +392,8 @@ def fitted_level(
     )
 
 
-def _level_rows(rows: LabelledScores, form: Mapping[str, Any], known: Sequence[str], shape: Sequence[str]) -> LevelRows:
+def level_rows(rows: LabelledScores, form: Mapping[str, Any], known: Sequence[str], shape: Sequence[str]) -> LevelRows:
+    """Return the rows for a fit of a level; see `fitted_level`. Raise InputError if the scores lack features."""
     columns = (*known, *shape)
     values = _values(rows.results, columns)
     used = values[:, [columns.index(feature["name"]) for feature in form["features"]]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from gradewire_cli.rows.input_file import InputFile
     from gradewire_cli.rows.row import Row
     from gradewire_cli.scoring.labelled_rows import LabelledRows
+    from gradewire_cli.scoring.labels_file import JoinedLabels
 
 
 _COLUMN = "source"
@@ -65,6 +67,7 @@ class LabelledScores:
         verdicts: The metric's verdicts, float64[rows]: 1 (right), 0 (wrong) or NaN (no verdict).
         labels: float64[rows] in [0, 1].
         question_keys: Keys that identify the questions (`JudgedRows.questions`).
+        added: bool[rows], True for the labels that --add gives.
         results: Each row's result, in the format of an output file.
         sha256: 64 hex digits, a hash of the rows' questions, references, predictions and labels.
     """
@@ -76,6 +79,7 @@ class LabelledScores:
     question_keys: Sequence[str]
     datasets: Sequence[str]
     sources: Sequence[str]
+    added: NDArray[np.bool_]
     results: Sequence[Mapping[str, Any]]
     line: str
     failed: int
@@ -118,6 +122,7 @@ def labelled_scores(
         for (row, output), score, value in zip(labelled.kept, scores, judged.labels, strict=True)
         if np.isfinite(score)
     ]
+    gathered = partial(_gathered, label, labelled.from_file)
     if not kept:
         raise no_score(label, labelled)
     if half is not None:
@@ -126,8 +131,8 @@ def labelled_scores(
         )
         if not fitted or not read:
             raise InputError(f"--fit-half {half}: all rows belong to one half of the questions. Leave out --fit-half")
-        return _gathered(label, fitted, len(scores) - len(kept)), _gathered(label, read, 0)
-    return _gathered(label, kept, len(scores) - len(kept)), None
+        return gathered(fitted, len(scores) - len(kept)), gathered(read, 0)
+    return gathered(kept, len(scores) - len(kept)), None
 
 
 def no_score(label: str, labelled: LabelledRows) -> click.ClickException:
@@ -209,7 +214,10 @@ def _identifiers_of(labelled: LabelledRows, label: str) -> list[str]:
     return [line for line in dict.fromkeys(said) if line]
 
 
-def _gathered(label: str, rows: Sequence[tuple[Row, Mapping[str, Any], float]], failed: int) -> LabelledScores:
+def _gathered(
+    label: str, file: JoinedLabels | None, rows: Sequence[tuple[Row, Mapping[str, Any], float]], failed: int
+) -> LabelledScores:
+    added = [file is not None and file.adds and file.has(row) for row, _, _ in rows]
     judged = [verdict(label, result) for _, result, _ in rows]
     digest = hashlib.sha256()
     for row, _, value in rows:
@@ -224,6 +232,7 @@ def _gathered(label: str, rows: Sequence[tuple[Row, Mapping[str, Any], float]], 
         question_keys=[row.question_key for row, _, _ in rows],
         datasets=[row.dataset for row, _, _ in rows],
         sources=[source_of(row) for row, _, _ in rows],
+        added=np.array(added, dtype=np.bool_),
         results=[result for _, result, _ in rows],
         line=str(rows[0][1].get("line", "")),
         failed=failed,

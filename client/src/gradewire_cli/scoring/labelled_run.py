@@ -123,7 +123,7 @@ class LabelledRun:
         """
         read = self.source.named_paths | {f"--scores {path}": path for path in self.scores}
         if self.labels_file is not None:
-            read["--labels-file"] = self.labels_file.path
+            read["--add" if self.labels_file.adds else "--labels-file"] = self.labels_file.path
         check_outputs(outputs, read)
 
     def _labels_to_compare(self, labels: Sequence[str]) -> list[str]:
@@ -168,7 +168,7 @@ def labelled_run_of(
     against = options.get("against") or ""
     if against and options["labels"]:
         raise click.UsageError("--labels combines annotators' labels and cannot be used with --against")
-    joins = bool(options.get("labels_file"))
+    joins = bool(options.get("labels_file") or options.get("add"))
     if against and joins:
         raise click.UsageError("--against replaces the labels, so it cannot be used with --labels-file. Leave one out")
     metrics = metrics or metric_options_of(options)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gradewire_cli.rows.row import Row
 
 _FIELDS: Final = ("id", "label", "labels")
-_LABEL_NAMES: Final = (
+LABEL_NAMES: Final = (
     *ALIASES["label"],
     "human_label",
     "human_verdict",
@@ -44,10 +44,16 @@ labels_file_options = stacked(option("--labels-file"), option("--labels-map", mu
 
 @dataclass(frozen=True, slots=True)
 class LabelsFile:
-    """A file with labels, and the options for reading it."""
+    """A file with labels, and the options for reading it.
+
+    Attributes:
+        adds: True for --add. Rows without a label in the file keep their own. If no column has a usual name of a label,
+            every column except the id contains an annotator's labels.
+    """
 
     path: str
     options: RowOptions
+    adds: bool = False
 
     def read(self) -> JoinedLabels:
         """Read all labels.
@@ -57,18 +63,33 @@ class LabelsFile:
                 an id has two labels.
         """
         only_texts = format_of(self.path, None) in TEXT_CELLS
-        records = read_file(self.path, Reading(columns=self.options.named_columns))
-        source = open_rows(self.path, records, self.options, only_texts=only_texts)
-        self._check_label_column(source.columns)
+        options = self._with_annotators() if self.adds else self.options
+        records = read_file(self.path, Reading(columns=options.named_columns))
+        source = open_rows(self.path, records, options, only_texts=only_texts)
+        self._check_label_column(source.columns, options)
         labels: dict[str, HumanLabel] = {}
         positions: dict[str, str] = {}
         for row in source.rows:
             self._add(row, labels, positions)
-        return JoinedLabels(self.path, labels)
+        return JoinedLabels(self.path, labels, self.adds)
 
-    def _check_label_column(self, columns: Sequence[str]) -> None:
-        found = similar_columns(_LABEL_NAMES, columns)
-        if len(found) > 1 and found[0] != "label" and not {"label", "labels"} & self.options.columns.keys():
+    def _with_annotators(self) -> RowOptions:
+        """Return the options, with every column except the id as an annotator's if no column is known as a label's."""
+        first = next(read_file(self.path, Reading()), None)
+        columns = list(first.fields or ()) if first is not None else []
+        ids = similar_columns(self.options.names("id"), columns)
+        known = {"label", "labels"} & self.options.columns.keys() or similar_columns(
+            (*LABEL_NAMES, *ALIASES["labels"]), columns
+        )
+        names = [column for column in columns if column not in ids]
+        if known or not ids or not names:
+            return self.options
+        field_name = "labels" if len(names) > 1 else "label"
+        return replace(self.options, columns={**self.options.columns, field_name: ",".join(names)})
+
+    def _check_label_column(self, columns: Sequence[str], options: RowOptions) -> None:
+        found = similar_columns(LABEL_NAMES, columns)
+        if len(found) > 1 and found[0] != "label" and not {"label", "labels"} & options.columns.keys():
             ways = ", or ".join(f"--labels-map label={column}" for column in found)
             raise InputError(printable(f"{self.path}: {' or '.join(found)} could be the label. Use {ways}"))
 
@@ -80,7 +101,7 @@ class LabelsFile:
             return
         if not row.has_id:
             raise InputError(f"{place} has a label, but no id. Add the id of the row with this answer")
-        key = _key(row.id)
+        key = id_key(row.id)
         if human.unreadable:
             human = replace(human, unreadable=f"{human.unreadable} at {place}")
         earlier = labels.setdefault(key, human)
@@ -99,11 +120,13 @@ class JoinedLabels:
     """The labels of a file by id, joined to rows one after another.
 
     Attributes:
+        adds: True if rows without a label in the file keep their own.
         used: Ids of the labels that have a row.
     """
 
     path: str
     labels: Mapping[str, HumanLabel]
+    adds: bool = False
     used: set[str] = field(default_factory=set)
 
     @property
@@ -112,14 +135,14 @@ class JoinedLabels:
         return len(self.labels) - len(self.used)
 
     def joined(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """Yield the rows with the labels of this file, which replace labels in the rows.
+        """Yield the rows with the labels of this file, which replace labels in the rows, or are added to them.
 
         Raises:
             InputError: Two rows have the id of one label.
         """
         self.used.clear()
         for row in rows:
-            key = _key(row.id) if row.has_id else None
+            key = id_key(row.id) if row.has_id else None
             human = None if key is None else self.labels.get(key)
             if key in self.used:
                 raise InputError(
@@ -130,7 +153,14 @@ class JoinedLabels:
                 )
             if key is not None and human is not None:
                 self.used.add(key)
-            yield replace(row, human=human or HumanLabel())
+            if human is None and self.adds:
+                yield row
+            else:
+                yield replace(row, human=human or HumanLabel())
+
+    def has(self, row: Row) -> bool:
+        """Return True if the file has a label for this row."""
+        return row.has_id and id_key(row.id) in self.labels
 
     def check(self, source: InputFile) -> None:
         """Raise InputError if two rows have one label, or no row has a label, before any row is scored."""
@@ -148,22 +178,28 @@ class JoinedLabels:
             )
 
 
-def _key(identifier: str) -> str:
+def id_key(identifier: str) -> str:
+    """Return the text that labels and rows are joined by."""
     # Table libraries write the id 4 as 4.0 if another row has no id.
     text = identifier.strip()
     return text.removesuffix(".0") if WHOLE_FLOAT.match(text) else text
 
 
 def labels_file_of(options: Mapping[str, Any], source: InputFile) -> LabelsFile | None:
-    """Parse `labels_file_options`; return None without --labels-file, and raise click.UsageError for a conflict."""
-    path, pairs = options.get("labels_file"), options.get("labels_map", ())
-    if not path:
+    """Parse `labels_file_options` and --add; return None without a file, and raise click.UsageError for a conflict."""
+    path, added, pairs = options.get("labels_file"), options.get("add"), options.get("labels_map", ())
+    if path and added:
+        raise click.UsageError("--labels-file replaces all labels and --add only some. Leave one out")
+    if not path and not added:
         if pairs:
             raise click.UsageError("--labels-map needs --labels-file. Give both")
         return None
-    if path == STDIN:
-        raise click.UsageError("--labels-file cannot be standard input. Save the labels to a file")
-    if mapped := [name for name in ("label", "labels") if name in source.options.columns]:
+    if STDIN in {path, added}:
+        raise click.UsageError(f"{'--add' if added else '--labels-file'} cannot be standard input. Save it to a file")
+    if added:
+        path = added
+    mapped = () if added else [name for name in ("label", "labels") if name in source.options.columns]
+    if mapped:
         raise click.UsageError(
             f"--map {mapped[0]} does not work with --labels-file. Use --labels-map {mapped[0]}=COLUMN"
         )
@@ -174,6 +210,6 @@ def labels_file_of(options: Mapping[str, Any], source: InputFile) -> LabelsFile 
         missing=source.options.missing,
         label_map=source.options.label_map,
         map_option="--labels-map",
-        usual={**ALIASES, "id": tuple(dict.fromkeys(ids)), "label": _LABEL_NAMES},
+        usual={**ALIASES, "id": tuple(dict.fromkeys(ids)), "label": LABEL_NAMES},
     )
-    return LabelsFile(path, rows)
+    return LabelsFile(str(path), rows, bool(added))
