@@ -213,6 +213,17 @@ def test_added_labels_replace_and_complete_those_of_the_rows(command: Command, t
     assert "added labels" not in plain.output
 
 
+def test_an_added_file_without_labels_is_reported(command: Command, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id,ann\nr1,\n")
+    truth = {str(each["id"]): each["correct"] for each in LABELS}
+    done = added(command, tmp_path, labels, [{**row, "label": truth[str(row["id"])]} for row in ROWS])
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert f"no row has a label in {labels}, so it changes nothing" in said
+    assert "added labels" not in said
+
+
 def test_every_column_of_an_added_file_is_an_annotators(command: Command, tmp_path: Path) -> None:
     labels = [{"id": each["id"], "ann": each["correct"], "ben": place % 2} for place, each in enumerate(LABELS)]
     done = added(command, tmp_path, labels_in(tmp_path / "labels.csv", labels), ROWS, "--labels", "majority")

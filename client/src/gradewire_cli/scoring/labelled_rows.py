@@ -286,6 +286,8 @@ class LabelledRows:
             sentences.append(f"left out {self.unlabelled} rows without a label{flagged}")
         if self.from_file is not None and self.from_file.without_row:
             sentences.append(f"left out {self.from_file.without_row} labels in {self.from_file.path} without a row")
+        if self.from_file is not None and self.from_file.adds and not self.from_file.used:
+            sentences.append(f"no row has a label in {self.from_file.path}, so it changes nothing")
         if self.unreadable:
             sentences.append(f"{self.unreadable_labels} and are left out")
         if self.flags:
