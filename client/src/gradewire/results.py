@@ -167,7 +167,7 @@ class ScoreWarning(StrEnum):
 
     # A text was too long for the encoder or judge, or had too many windows.
     TRUNCATED = "TRUNCATED"
-    # The threshold and weights are not calibrated for this model. Trust the order of scores, not `correct`.
+    # The threshold is a general one, chosen for other weights. Trust the order of scores, not `correct`.
     UNCALIBRATED = "UNCALIBRATED"
     # The probability lies in the band of unreliable verdicts.
     UNCERTAIN = "UNCERTAIN"

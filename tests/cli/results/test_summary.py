@@ -43,6 +43,7 @@ def test_the_share_right_leaves_out_failures_and_results_without_a_verdict() -> 
 
 
 SMILE = "smile:v1/1?model=tiny@53aa51172d14&sentence_weight=0.3"
+FITTED = f"{SMILE}&synthetic=none&threshold=0.61"
 
 
 def summary_of(label: str, results: list[dict[str, Any]], *, line: str = SMILE) -> Summary:
@@ -56,7 +57,7 @@ def summary_of(label: str, results: list[dict[str, Any]], *, line: str = SMILE) 
 def test_a_mean_far_from_the_share_called_right_says_what_to_read() -> None:
     # As SMILE's: a mean of .70, and 39 of 100 rows called right.
     results = [{"score": 0.9, "correct": True}] * 39 + [{"score": 0.572, "correct": False}] * 61
-    (note,) = result_notes(summary_of("smile", results))
+    (note,) = result_notes(summary_of("smile", results, line=FITTED))
     assert note.startswith(
         "a mean is not a share of right answers: smile calls 39.0% of the rows right, but its mean is"
     )
@@ -74,7 +75,20 @@ def test_who_scores_correctness_too_is_told_nothing_of_other_means_and_threshold
     alone = summary_of("smile", [{"score": 0.9, "correct": False, "warnings": ["UNCALIBRATED"]}] * 3, line=SMILE)
     mean, threshold = result_notes(alone)
     assert mean.endswith("Read the share right instead, or score correctness, whose mean is a probability")
-    assert threshold.startswith("smile is UNCALIBRATED, because its threshold was not fitted to this encoder")
+    assert threshold.startswith(
+        "smile is UNCALIBRATED, because its threshold was not fitted to this encoder and sentence weight"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "correct", "said"), [(SMILE, True, True), (FITTED, True, False), (SMILE, None, False)]
+)
+def test_the_papers_threshold_is_said_once(line: str, correct: bool | None, said: bool) -> None:  # noqa: FBT001 - a table of cases
+    verdicts = {} if correct is None else {"correct": correct}
+    notes = list(result_notes(summary_of("mine", [{"score": 1.0, **verdicts}] * 3, line=line)))
+    hint = f"To fit a threshold, run: gradewire calibrate LABELLED_FILE --metric '{SMILE}'"
+    why = "mine calls scores of 2/3 or more right, as its paper does, because no threshold was fitted to this encoder"
+    assert notes == ([f"{why}. {hint}"] if said else [])
 
 
 @pytest.mark.parametrize(
@@ -87,7 +101,7 @@ def test_who_scores_correctness_too_is_told_nothing_of_other_means_and_threshold
         # No verdict: there is no share beside it.
         ([{"score": 0.9}, {"score": 0.8}], "rouge_l/1"),
         ([{"score": None, "status": "TIMEOUT"}], ""),
-        ([{"score": 0.7, "correct": True}, {"score": 0.25, "correct": False}], SMILE),
+        ([{"score": 0.7, "correct": True}, {"score": 0.25, "correct": False}], FITTED),
     ],
 )
 def test_other_means_need_no_remark(results: list[dict[str, Any]], line: str) -> None:
@@ -113,7 +127,7 @@ def test_uncalibrated_verdicts_name_the_command_that_fits_a_threshold(command: C
         in done.stderr
     )
     said = next(line for line in done.stderr.splitlines() if line.startswith("smile is UNCALIBRATED"))
-    name, *arguments = shlex.split(said.partition("Run: ")[2])
+    name, *arguments = shlex.split(said.partition("run: ")[2])
     assert (name, arguments) == ("gradewire", ["calibrate", "LABELLED_FILE", "--metric", SMILE])
     # The command is one that there is, and finds the scores under this line.
     options = [str(file) if each == "LABELLED_FILE" else each for each in arguments]

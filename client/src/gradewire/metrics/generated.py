@@ -124,9 +124,9 @@ class Smile(Metric):
             default if no weight was fitted. Allowed: 0 to 1. Default: 0.3; 0.5 with reference_code.
         model: Encoder: a name from the model list. NAME@DIGEST (8 or more hex digits) requires exact weights. At most
             256 bytes. Allowed: a built encoder; empty for the default encoder.
-        threshold: Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and
-            these parameters, the result has UNCALIBRATED. Allowed: a number up to 1. Default: the threshold fitted for
-            the model, or 2/3 if none was fitted.
+        threshold: Lowest score of a right answer. If you leave it unset, set your own `sentence_weight`, and no
+            threshold was fitted for both, the result has UNCALIBRATED. Allowed: a number up to 1. Default: the
+            threshold fitted for the model, or the paper's 2/3 if none was fitted.
         reference_set: Name of a reference set; implies synthetic=prepared. None means the call's set. A call uses only
             one set.
     """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import itertools
 import math
-import shlex
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradewire._common_failures import OF_FIELDS
-from gradewire.metrics import Correctness
+from gradewire.metrics import Correctness, Smile
 from gradewire.results import MetricScore, ScoreWarning, Status
 from gradewire_cli.options.common import FailOn, written
 from gradewire_cli.problems import tell
@@ -101,7 +100,7 @@ class Summary:
 
 
 def result_notes(summary: Summary) -> Iterator[str]:
-    """Yield notes on means that are far from the share of right answers, and on uncalibrated verdicts.
+    """Yield notes on means that are far from the share of right answers, and on thresholds that were not fitted.
 
     There are none beside `correctness`, whose verdicts answer the question that the other metrics leave open.
     """
@@ -121,8 +120,13 @@ def result_notes(summary: Summary) -> Iterator[str]:
     for label, tally in summary.metrics.items():
         if tally.warnings[ScoreWarning.UNCALIBRATED] and tally.line:
             yield (
-                f"{label} is {ScoreWarning.UNCALIBRATED}, because its threshold was not fitted to this encoder. "
-                f"Run: gradewire calibrate LABELLED_FILE --metric {shlex.quote(tally.line)}"
+                f"{label} is {ScoreWarning.UNCALIBRATED}, because its threshold was not fitted to this encoder and "
+                f"sentence weight. {tally.fit_hint}"
+            )
+        elif _has_general_threshold(tally):
+            yield (
+                f"{label} calls scores of 2/3 or more right, as its paper does, because no threshold was fitted to "
+                f"this encoder. {tally.fit_hint}"
             )
 
 
@@ -143,6 +147,12 @@ def _has_correctness(summary: Summary) -> bool:
 
 def _is_probability(tally: MetricTally) -> bool:
     return tally.line.partition("?")[0].partition("/")[0] == Correctness.name
+
+
+def _has_general_threshold(tally: MetricTally) -> bool:
+    name, _, parameters = tally.line.partition("?")
+    is_smile = name.partition("/")[0].partition(":")[0] == Smile.name
+    return is_smile and bool(tally.verdicts) and "&threshold=" not in f"&{parameters}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

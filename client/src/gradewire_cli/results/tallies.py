@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from array import array
 from collections import Counter
 from dataclasses import asdict, dataclass, field, fields
@@ -313,6 +314,14 @@ class MetricTally:
         if judged is not None:
             self.verdicts[judged] += 1
             self.certain[judged] += ScoreWarning.UNCERTAIN not in result.get("warnings", ())
+
+    @property
+    def fit_hint(self) -> str:
+        """A sentence with the command that fits a threshold, or "" if this metric cannot have a fitted threshold."""
+        kind = METRIC_TYPES.get(self.line.partition("?")[0].partition("/")[0].partition(":")[0])
+        if kind is None or "threshold" not in {each.name for each in fields(kind)}:
+            return ""
+        return f"To fit a threshold, run: gradewire calibrate LABELLED_FILE --metric {shlex.quote(self.line)}"
 
     @property
     def rows(self) -> int:

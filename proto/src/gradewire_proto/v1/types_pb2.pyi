@@ -93,8 +93,8 @@ class _WarningEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Warning.Value
     WARNING_TRUNCATED: _Warning.ValueType  # 1
     """A string was too long for the encoder or judge, or had too many windows. Only the string's beginning counted."""
     WARNING_UNCALIBRATED: _Warning.ValueType  # 2
-    """The metric's threshold and weights are not calibrated for this model. You can trust the order of scores, but not
-    `correct`.
+    """The metric has a general threshold, which was chosen for other weights than the request's. You can trust the order
+    of scores, but not `correct`.
     """
     WARNING_UNCERTAIN: _Warning.ValueType  # 3
     """The probability lies inside the band in which the verdict is not reliable. Let an annotator or a judge decide."""
@@ -108,8 +108,8 @@ WARNING_UNSPECIFIED: Warning.ValueType  # 0
 WARNING_TRUNCATED: Warning.ValueType  # 1
 """A string was too long for the encoder or judge, or had too many windows. Only the string's beginning counted."""
 WARNING_UNCALIBRATED: Warning.ValueType  # 2
-"""The metric's threshold and weights are not calibrated for this model. You can trust the order of scores, but not
-`correct`.
+"""The metric has a general threshold, which was chosen for other weights than the request's. You can trust the order
+of scores, but not `correct`.
 """
 WARNING_UNCERTAIN: Warning.ValueType  # 3
 """The probability lies inside the band in which the verdict is not reliable. Let an annotator or a judge decide."""
@@ -979,9 +979,9 @@ class SmileParameters(_message.Message):
     Allowed: a built encoder; empty for the default encoder.
     """
     threshold: _builtins.float
-    """Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and these
-    parameters, the result has WARNING_UNCALIBRATED.
-    Default: the threshold fitted for the model, or 2/3 if none was fitted.
+    """Lowest score of a right answer. If you leave it unset, set your own `sentence_weight`, and no threshold was fitted
+    for both, the result has WARNING_UNCALIBRATED.
+    Default: the threshold fitted for the model, or the paper's 2/3 if none was fitted.
     Allowed: a number up to 1.
     """
     def __init__(

@@ -18,7 +18,7 @@ const UNCERTAIN_REASONS = {
 };
 const WARNINGS = {
   TRUNCATED: "TRUNCATED: a text was longer than the model's limit, so only its beginning counted",
-  UNCALIBRATED: "UNCALIBRATED: threshold and weights are not fitted for this model; trust the order of scores, not right and wrong",
+  UNCALIBRATED: "UNCALIBRATED: the threshold was not chosen for this sentence weight; trust the order of scores, not right and wrong",
   MASKED: "MASKED: the judge did not see words in the answer that claim the answer is right",
 };
 const TIMES = [["queueS", "queue"], ["cacheS", "cache"], ["tokenizeS", "tokenizer"], ["inferenceS", "model"]];

@@ -50,7 +50,7 @@ def test_v1() -> None:
     assert result.status is Status.OK
     assert result.score == pytest.approx(0.6625, abs=1e-6)
     assert result.matched_reference == 0
-    assert result.warnings == (ResultWarning.UNCALIBRATED,)
+    assert result.warnings == ()  # the cut is the paper's, which the summary says once
     expected = SmileParts(
         sentence=0.75, keyword=0.75, exact=0.5, lexical=0.625, best_window="a red", bin=3, correct=False
     )
@@ -141,7 +141,19 @@ def test_correct_from_two_thirds() -> None:
     assert of(0).parts.bin == 5  # floor(6 · 1) is limited
 
 
-def test_a_fitted_threshold_decides_and_takes_the_warning_away() -> None:
+@pytest.mark.parametrize("preset", ["v1", "fast", "one_pass", "whole", "paper", "reference_code"])
+def test_only_a_weight_of_the_callers_own_makes_the_general_cut_uncalibrated(preset: str) -> None:
+    parameters = SmileParameters(preset=SmilePreset(preset)).resolved(NO_MODEL)
+    assert not parameters.is_uncalibrated
+    assert not SmileParameters(preset=SmilePreset(preset), sentence_weight=parameters.weight).is_uncalibrated
+    own = SmileParameters(preset=SmilePreset(preset), sentence_weight=0.2)
+    assert own.is_uncalibrated
+    assert not SmileParameters(preset=SmilePreset(preset), sentence_weight=0.2, threshold=0.7).is_uncalibrated
+    assert smile(sentence_weight=0.3).warnings == ()
+    assert smile(sentence_weight=0.2).warnings == (ResultWarning.UNCALIBRATED,)
+
+
+def test_a_fitted_threshold_decides() -> None:
     assert smile().parts.correct is False
     result = smile(calibration=fitted(0.66))
     assert (result.parts.correct, result.parts.bin, result.warnings) == (True, 3, ())
@@ -151,7 +163,7 @@ def test_a_fitted_threshold_decides_and_takes_the_warning_away() -> None:
 @pytest.mark.parametrize("values", [{"sentence_weight": 0.2}, {"preset": "paper"}, {"preset": "reference_code"}])
 def test_a_threshold_fitted_for_another_formula_does_not_count(values: Any) -> None:
     result = smile(calibration=fitted(0.0), **values)
-    assert ResultWarning.UNCALIBRATED in result.warnings
+    assert result.warnings == ((ResultWarning.UNCALIBRATED,) if "sentence_weight" in values else ())
     assert result.parts.correct is False
     assert SmileParameters(synthetic=SyntheticMode.INLINE).resolved(ModelMetadata((fitted(0.5),))).threshold is None
 

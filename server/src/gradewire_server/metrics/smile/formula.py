@@ -39,7 +39,7 @@ class SmileParameters(EncoderParameters):
 
     `resolved` sets a missing `sentence_weight` (0 to 1) from the model's fit or from the preset, and a missing
     `threshold` from a fit for this preset, mode and weight. Without a threshold, the score's bin determines the
-    verdict, and results have the warning UNCALIBRATED.
+    verdict (2/3, the paper's cut). With a weight of the caller's own, results then have the warning UNCALIBRATED.
 
     Raises:
         ParameterError: A value is invalid (see `EncoderParameters`), or `sentence_weight` is not a number from 0 to 1.
@@ -60,6 +60,11 @@ class SmileParameters(EncoderParameters):
     def weight(self) -> float:
         """`sentence_weight`, or the preset's weight if `sentence_weight` is None."""
         return PRESET_WEIGHT[self.preset] if self.sentence_weight is None else self.sentence_weight
+
+    @property
+    def is_uncalibrated(self) -> bool:
+        """True if there is no threshold, and the weight is not the one to which the paper's cut belongs."""
+        return self.threshold is None and not math.isclose(self.weight, PRESET_WEIGHT[self.preset])
 
     @property
     def reads_prepared(self) -> bool:
@@ -235,7 +240,7 @@ def grade(
     warnings = cut_warning(similarities.truncated)
     return MetricResult(
         score=score,
-        warnings=warnings if threshold is not None else (*warnings, ResultWarning.UNCALIBRATED),
+        warnings=(*warnings, ResultWarning.UNCALIBRATED) if parameters.is_uncalibrated else warnings,
         matched_reference=indices[best],
         correct=correct,
         parts=SmileParts(

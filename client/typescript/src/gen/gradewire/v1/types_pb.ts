@@ -372,9 +372,9 @@ export type SmileParameters = Message<"gradewire.v1.SmileParameters"> & {
   model: string;
 
   /**
-   * Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and these
-   * parameters, the result has WARNING_UNCALIBRATED.
-   * Default: the threshold fitted for the model, or 2/3 if none was fitted.
+   * Lowest score of a right answer. If you leave it unset, set your own `sentence_weight`, and no threshold was fitted
+   * for both, the result has WARNING_UNCALIBRATED.
+   * Default: the threshold fitted for the model, or the paper's 2/3 if none was fitted.
    * Allowed: a number up to 1.
    *
    * @generated from field: optional double threshold = 5;
@@ -2801,8 +2801,8 @@ export enum Warning {
   TRUNCATED = 1,
 
   /**
-   * The metric's threshold and weights are not calibrated for this model. You can trust the order of scores, but not
-   * `correct`.
+   * The metric has a general threshold, which was chosen for other weights than the request's. You can trust the order
+   * of scores, but not `correct`.
    *
    * @generated from enum value: WARNING_UNCALIBRATED = 2;
    */
