@@ -35,15 +35,19 @@ def rows_of(count: int, *, seed: int = 0, **columns: Any) -> list[dict[str, Any]
     return rows
 
 
-def judging_stub() -> StubTransport:
-    """Every metric scores by length; all but sbert call an answer right from `CUT_LETTERS` letters on."""
+def judging_stub(*without_verdicts: str) -> StubTransport:
+    """Every metric scores by length; all but some call an answer right from `CUT_LETTERS` letters on.
+
+    Those without verdicts are sbert, or the named ones.
+    """
+    silent = without_verdicts or ("sbert",)
 
     def judge(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
         reply = answer(request)
         for item in reply.items:
             for result in item.results:
                 name = request.metrics[result.metric_index].WhichOneof("metric")
-                if result.status == types_pb2.STATUS_OK and name != "sbert":
+                if result.status == types_pb2.STATUS_OK and name not in silent:
                     result.correct = result.score * 100 >= CUT_LETTERS
         return reply
 

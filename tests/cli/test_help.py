@@ -152,7 +152,7 @@ def _first(option: click.Option) -> str:
     [
         ("bench accuracy", "smile,exact_match,easy_match,rouge_l,sbert"),
         ("bench flips", "correctness,smile"),
-        ("bench knvqa", "lexical_match,vqa_accuracy,bertscore?with_question=true&threshold=0.5"),
+        ("bench knvqa", "lexical_match,vqa_accuracy,bertscore?with_question=true"),
     ],
 )
 def test_help_names_the_metrics_that_a_paper_has(command: str, metrics: str) -> None:

@@ -1,3 +1,5 @@
+import csv
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ def lines(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
     return {(line["evaluator"], line["model"]): line for line in document["evaluators"]}
 
 
-BERTSCORE = "bertscore?threshold=0.5&with_question=true"
+BERTSCORE = "bertscore?with_question=true"
 
 
 def test_knvqa_scores_its_evaluators_and_equals_scikit_learn(command: Command, tmp_path: Path) -> None:
@@ -30,7 +32,6 @@ def test_knvqa_scores_its_evaluators_and_equals_scikit_learn(command: Command, t
     document = benched(command, tmp_path, "knvqa", rows)
     assert list(document["metrics"]) == ["lexical_match", "vqa_accuracy", BERTSCORE]
     assert "with_question=true" in document["metrics"][BERTSCORE]["line"]
-    assert "threshold=0.5" in document["metrics"][BERTSCORE]["line"]
     for model in ("big", "small"):
         chosen = [row for row in rows if row["model"] == model]
         human = np.array([row["label"] for row in chosen])
@@ -84,6 +85,38 @@ def test_knvqa_ranks_and_cuts(command: Command, tmp_path: Path) -> None:
     assert found["sbert", "only"]["rank"] is None
     assert found["sbert", "only"]["estimates"]["accuracy"]["value"] is None
     assert document["metrics"]["rouge_l"]["cut"] == 0.05
+
+
+def evaluators_in(page: Path) -> set[str]:
+    with page.open(newline="") as stream:
+        return {line["row"] for line in csv.DictReader(stream) if line["table"] == "Accuracy"}
+
+
+def test_knvqa_leaves_an_evaluator_without_verdicts_out_of_the_tables_and_says_so(
+    command: Command, tmp_path: Path
+) -> None:
+    file, page = write_rows(tmp_path / "rows.jsonl", rows_of(60)), tmp_path / "t.csv"
+    options = ("--resamples", "100", "--csv", page)
+    silent = judging_stub("sbert", "meteor")
+    done = command("bench", "knvqa", file, "--metrics", "rouge_l,sbert,meteor", *options, stub=silent)
+    assert done.exit_code == 0, done.output
+    assert evaluators_in(page) == {"rouge_l"}
+    sentence = "has no verdicts, so it is not in the tables. To set the lowest right score, use --cut"
+    (sbert,) = [line for line in done.stderr.splitlines() if line.startswith(f"sbert {sentence} 'sbert=SCORE'")]
+    name, *arguments = shlex.split(sbert.partition("run: ")[2])
+    assert (name, arguments[:3]) == ("gradewire", ["calibrate", "LABELLED_FILE", "--metric"])
+    assert arguments[3].startswith("sbert/")
+    # A cut can be set for every metric, and fitted only for those that compare vectors.
+    (meteor,) = [line for line in done.stderr.splitlines() if line.startswith(f"meteor {sentence}")]
+    assert meteor.endswith("--cut 'meteor=SCORE'")
+    cut = command("bench", "knvqa", file, "--metrics", "rouge_l,sbert", "--cut", "sbert=0.1", *options, stub=silent)
+    assert "has no verdicts" not in cut.stderr
+    assert evaluators_in(page) == {"rouge_l", "sbert"}
+    # With nothing else to show, the tables keep the metric.
+    alone = command("bench", "knvqa", file, "--metrics", "sbert", *options, stub=silent)
+    assert alone.exit_code == 0, alone.output
+    assert "sbert has no verdicts. To set" in alone.stderr
+    assert evaluators_in(page) == {"sbert"}
 
 
 def test_knvqa_without_flagged_items(command: Command, tmp_path: Path) -> None:

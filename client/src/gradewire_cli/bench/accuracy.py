@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from gradewire_cli.options.common import Command
     from gradewire_cli.results.accuracy_tables import People
+    from gradewire_cli.results.tallies import MetricTally
     from gradewire_stats.agreement.rows import JudgedRows
     from gradewire_stats.agreement.statistics import Statistic
 
@@ -86,6 +87,15 @@ class VerdictRows:
         """Words for the annotators, or for the evaluator that replaces them."""
         return self.labelled.people
 
+    @property
+    def without_verdicts(self) -> list[str]:
+        """The metrics that scored rows, but have neither verdicts nor a cut."""
+        return [
+            label
+            for label, verdicts in self.judged.verdicts.items()
+            if np.isnan(verdicts).all() and np.isfinite(self.judged.scores[label]).any()
+        ]
+
     def result(
         self,
         values: Mapping[str, Any],
@@ -93,6 +103,7 @@ class VerdictRows:
         headline: Iterable[Table],
         tables: Iterable[Table],
         intervals: Iterable[NamedEstimate],
+        left_out: Iterable[str] = (),
     ) -> TableResult:
         """Return a result with the tables and with notes on the rows. Its JSON document includes `values`."""
         labelled, notes = self.labelled, []
@@ -113,7 +124,7 @@ class VerdictRows:
             headline=list(headline),
             notes=notes,
             intervals=intervals,
-            left_out=labelled.left_out(),
+            left_out=[*left_out, *labelled.left_out()],
             document={**described, "metrics": metrics, **values},
             parameters={"cuts": self.cuts},
             rows=len(labelled),
@@ -175,12 +186,23 @@ accuracy_command = table_command(
 def _compute_knvqa(call: TableCall) -> TableResult:
     rows = VerdictRows.read(call, cut=None)
     table, people = knvqa_table(rows.judged, lengths_words=rows.labelled.lengths_words(), **rows.run.draws), rows.people
+    without = {label: rows.labelled.tallies[label] for label in rows.without_verdicts}
+    judged = [line for line in table.lines if line.evaluator not in without]
+    shown = replace(table, lines=judged or table.lines)
     return rows.result(
         {"models": table.models, "evaluators": table.lines},
-        headline=_headline(table, people),
-        tables=_tables(table, people),
-        intervals=_intervals(table, people),
+        headline=_headline(shown, people),
+        tables=_tables(shown, people),
+        intervals=_intervals(shown, people),
+        left_out=[_without_verdicts(*each, is_shown=not judged) for each in without.items()],
     )
+
+
+def _without_verdicts(label: str, tally: MetricTally, *, is_shown: bool) -> str:
+    """Return a sentence on an evaluator without verdicts, with the ways to give it some."""
+    where = "" if is_shown else ", so it is not in the tables"
+    cut = f"{label} has no verdicts{where}. To set the lowest right score, use --cut '{label}=SCORE'"
+    return ". ".join(filter(None, [cut, tally.fit_hint]))
 
 
 def _headline(table: KnvqaTable, people: People) -> list[Table]:
