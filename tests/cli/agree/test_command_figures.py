@@ -186,7 +186,12 @@ def test_rows_with_a_flag_are_counted_and_left_out_on_request(command: Command, 
     flags = [["time-dependent"], "time-dependent, bad-gold", None, []]
     rows = [{**row, "flags": flags[index % 4]} for index, row in enumerate(rows_of(80))]
     whole = agreed(command, tmp_path, rows, "--metrics", "sbert")
-    assert whole["flags"] == {"rows": {"bad-gold": 20, "time-dependent": 40}, "without": [], "left_out": 0}
+    assert whole["flags"] == {
+        "rows": {"bad-gold": 20, "time-dependent": 40},
+        "without": [],
+        "left_out": 0,
+        "proposed": [],
+    }
     part = agreed(command, tmp_path, rows, "--metrics", "sbert", "--without-flag", "bad-gold")
     assert part["flags"]["left_out"] == 20
     kept = [row for index, row in enumerate(rows) if index % 4 != 1]

@@ -43,6 +43,25 @@ def test_long_names_in_the_sentences_about_intervals_are_cut_too(command: Comman
     assert "x" * 1001 not in written.read_text()
 
 
+def test_flags_and_proposed_flags_are_on_the_page(command: Command, tmp_path: Path) -> None:
+    # Called right and labelled wrong, all of them.
+    rows = [{**row, "prediction": "x" * 15, "question": "Is it red today?"} for row in rows_of(30, label=0)]
+    rows = [{**row, "flags": "doubtful"} for row in rows]
+    file, written = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "page.html"
+    options = ("--metrics", "rouge_l", "--resamples", "100", "--html", written)
+    done = command("agree", file, *options, stub=judging_stub())
+    assert done.exit_code == 0, done.output
+    text = written.read_text()
+    assert "Flags: <bdi>doubtful; time-dependent proposed, because the question has “today”; bad-gold proposed" in text
+    assert "Rules propose flags (bad-gold 30, time-dependent 30), and no row is left out for them" in text
+    assert "rules propose flags (bad-gold 30, time-dependent 30)" in done.stderr
+    again = command("agree", file, "--metrics", "rouge_l", "--all-tables", "--resamples", "100", stub=judging_stub())
+    assert "Proposed flags, the first 50 of 60" in again.stdout
+    plain = write_rows(tmp_path / "plain.jsonl", rows_of(30, label=0, prediction="x" * 15))
+    assert command("agree", plain, *options, stub=judging_stub()).exit_code == 0
+    assert "Flags:" not in written.read_text()
+
+
 def test_pictures_that_rows_name_are_on_the_page(command: Command, tmp_path: Path) -> None:
     folder = tmp_path / "rows"
     (folder / "val").mkdir(parents=True)

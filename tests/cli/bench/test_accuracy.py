@@ -122,8 +122,37 @@ def test_knvqa_leaves_an_evaluator_without_verdicts_out_of_the_tables_and_says_s
 def test_knvqa_without_flagged_items(command: Command, tmp_path: Path) -> None:
     rows = [{**row, "flags": "time-dependent" if index % 3 == 0 else ""} for index, row in enumerate(rows_of(60))]
     document = benched(command, tmp_path, "knvqa", rows, "--without-flag", "time-dependent")
-    assert document["flags"] == {"rows": {"time-dependent": 20}, "without": ["time-dependent"], "left_out": 20}
+    flagged = {"rows": {"time-dependent": 20}, "without": ["time-dependent"], "left_out": 20, "proposed": []}
+    assert document["flags"] == flagged
     assert sum(model["rows"] for model in document["models"]) == 40
+
+
+def test_knvqa_shows_the_flags_that_rules_propose_and_keeps_the_rows(command: Command, tmp_path: Path) -> None:
+    questions = ["Who won the cup last year?", "Is it raining?", "What colour is the sky?"]
+    rows = [{**row, "question": questions[index % 3]} for index, row in enumerate(rows_of(60))]
+    plain = [{**row, "question": f"number {index % 3}"} for index, row in enumerate(rows)]
+    document, without = (benched(command, tmp_path, "knvqa", given) for given in (rows, plain))
+    assert document["flags"]["left_out"] == 0
+    assert sum(model["rows"] for model in document["models"]) == 60
+    assert lines(document).keys() == lines(without).keys()
+    proposed = document["flags"]["proposed"]
+    assert len(proposed) == 40
+    assert proposed[0] == {
+        "id": "row-0",
+        "position": "line 1",
+        "flag": "time-dependent",
+        "reason": "the question has “last year”",
+    }
+    assert proposed[1]["reason"] == "the question asks for yes or no, but no reference says either (“a”)"
+    file, page = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "t.csv"
+    done = command("bench", "knvqa", file, "--resamples", "100", "--csv", page, stub=judging_stub())
+    assert "rules propose flags (bad-gold 20, time-dependent 20), and no row is left out for them" in done.stderr
+    with page.open(newline="") as stream:
+        table = [line for line in csv.DictReader(stream) if line["table"] == "Proposed flags"]
+    assert {line["row"] for line in table} == {f"row-{index}" for index in range(60) if index % 3 != 2}
+    # A flag that the row has already is not proposed again.
+    known = [{**row, "flags": "time-dependent, bad-gold"} for row in rows]
+    assert benched(command, tmp_path, "knvqa", known)["flags"]["proposed"] == []
 
 
 def test_accuracy_of_models_and_deviation_from_people(command: Command, tmp_path: Path) -> None:

@@ -118,7 +118,9 @@ def agree_command(
             with_groups="group" in levels,
         )
     shown, all_levels, against = statistics or _shown(found), levels or SHOWN_LEVELS, found.labelled.against
-    lines, left_out = list(metric_lines(found, shown)), found.labelled.left_out()
+    lines = list(metric_lines(found, shown))
+    left_out = [*found.labelled.left_out(), *found.labelled.proposal_notes()]
+    proposals = found.labelled.proposal_tables()
     systems = list(system_notes(found.systems, len(models_of(found.rows))))
     every_note = [
         *lines,
@@ -130,7 +132,8 @@ def agree_command(
     ]
     agreement = functools.partial(agreement_tables, found.report, shown, details=details)
     if options["all_tables"]:
-        show_tables([*agreement(all_levels, intervals=False), *optional_tables(found)], every_note, left_out)
+        tables = [*agreement(all_levels, intervals=False), *optional_tables(found), *proposals]
+        show_tables(tables, every_note, left_out)
     else:
         printed = levels or (SHOWN_LEVELS if details else ())
         notes = [*lines, *annotator_lines(found.annotators, pairs=False)]
@@ -138,7 +141,7 @@ def agree_command(
         further = [] if levels or details else _all_tables_hint(found)
         tables = [*agreement(printed, intervals=False), *headline_by_model(found)]
         show_tables(tables, [*notes, *(systems if against is not None else ())], [*left_out, *further])
-    tables = [*agreement(all_levels, intervals=True), *optional_tables(found)]
+    tables = [*agreement(all_levels, intervals=True), *optional_tables(found), *proposals]
     write_tables(files, agreement_document(found), tables, [*every_note, *left_out])
     if report is not None:
         write_page(report, found)

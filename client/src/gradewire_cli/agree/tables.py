@@ -28,6 +28,7 @@ from gradewire_cli.results.tables import (
     number,
     of_cells,
 )
+from gradewire_cli.rows.proposed_flags import proposals_of
 from gradewire_stats.agreement.statistics import ALL_STATISTICS
 from gradewire_stats.model_ranks import LEAST_MODELS, MOST_MODELS
 
@@ -373,6 +374,7 @@ def write_page(path: Path, result: AgreementResult) -> None:
                 dataset=row.dataset,
                 model=row.model,
                 group=row.group,
+                flags=(*row.flags, *(f"{each.flag} proposed, because {each.reason}" for each in proposals_of(row))),
                 results=output["scores"],
             )
             for (row, output), label in zip(labelled.kept, result.rows.labels, strict=True)
@@ -388,7 +390,7 @@ def write_page(path: Path, result: AgreementResult) -> None:
             f"Seed of the draws: {run.seed}.",
             *map(_sentence, abstention_lines(result)),
             *map(_sentence, verdict_lines(result.verdicts)),
-            *map(_sentence, labelled.left_out()),
+            *map(_sentence, (*labelled.left_out(), *labelled.proposal_notes())),
         ],
     )
     write_report(path, page, quiet=run.quiet)

@@ -192,9 +192,12 @@ def _compute_knvqa(call: TableCall) -> TableResult:
     return rows.result(
         {"models": table.models, "evaluators": table.lines},
         headline=_headline(shown, people),
-        tables=_tables(shown, people),
+        tables=[*_tables(shown, people), *rows.labelled.proposal_tables()],
         intervals=_intervals(shown, people),
-        left_out=[_without_verdicts(*each, is_shown=not judged) for each in without.items()],
+        left_out=[
+            *(_without_verdicts(*each, is_shown=not judged) for each in without.items()),
+            *rows.labelled.proposal_notes(),
+        ],
     )
 
 

@@ -31,6 +31,7 @@ class ReportRow:
         references: All references in the order that metrics saw.
         picture: The question's picture, as a path, an http(s) URL, a data URI or a name, or "".
         labels: Each annotator's label if there are several annotators. None means a missing label.
+        flags: The row's flags, and the flags that rules propose, with the reasons.
     """
 
     id: str
@@ -43,6 +44,7 @@ class ReportRow:
     dataset: str = ""
     model: str = ""
     group: str = ""
+    flags: Sequence[str] = ()
     results: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 

@@ -179,6 +179,7 @@ class Case:
     label: str
     side: str
     annotators: str
+    flags: str
     picture: ShownPicture | None
     question: ShownText
     references: Sequence[ShownReference]
@@ -240,6 +241,7 @@ def _case(report: ReportInput, album: Album, position: int, found: Sequence[Foun
                 *([f"and {len(row.labels) - _ANNOTATORS} more"] if len(row.labels) > _ANNOTATORS else []),
             ]
         ),
+        flags=_cut_text("; ".join(map(visible, row.flags))),
         picture=album.picture(row.picture),
         question=shown(normal_form(row.question), max_characters=_QUESTION_CHARACTERS),
         references=references,

@@ -18,7 +18,9 @@ from gradewire_cli.problems import InputError, nothing_scored
 from gradewire_cli.results.accuracy_tables import People
 from gradewire_cli.results.results_table import TABLE_SUFFIXES
 from gradewire_cli.results.resumable_output import read_results, verdict
+from gradewire_cli.results.tables import Table
 from gradewire_cli.results.tallies import MetricTally
+from gradewire_cli.rows.proposed_flags import ProposedFlag, escaped, proposals_of
 from gradewire_stats.agreement.rows import JudgedRows
 from gradewire_stats.consensus import LabelRule, consensus, ratings_of
 
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 # Only the most frequent flags are shown, because a column of free text may have as many flags as rows.
 _SHOWN_FLAGS = 10
+# Maximum number of proposed flags in tables. JSON documents have all.
+_SHOWN_PROPOSALS = 50
 
 
 def label_named(labels: Sequence[str], name: str, option: str) -> str:
@@ -118,6 +122,7 @@ class LabelledRows:
         first_unreadable: Position and value of the first unreadable label, or "" if all labels are readable.
         flags: Number of labelled rows by flag, including rows that --without-flag leaves out.
         unlabelled_flags: Number of rows without a label by flag.
+        proposed: Flags that rules propose for the labelled rows. Rows keep counting, whatever is proposed.
         server_version: gradewire version of the server that scored the rows, or "" if scores were read from files.
     """
 
@@ -133,6 +138,7 @@ class LabelledRows:
     first_unreadable: str = ""
     flags: Counter[str] = field(default_factory=Counter)
     flagged_out: int = 0
+    proposed: list[ProposedFlag] = field(default_factory=list)
     kept: list[tuple[Row, Mapping[str, Any]]] = field(default_factory=list)
     server_version: str = ""
     _scores: dict[str, array[float]] = field(default_factory=dict)
@@ -200,6 +206,7 @@ class LabelledRows:
         self._models.append(row.model)
         self._groups.append(row.group)
         self._questions.append(row.question_key)
+        self.proposed += proposals_of(row)
         if self.keeps_rows:
             self.kept.append((row, output))
 
@@ -301,6 +308,23 @@ class LabelledRows:
         if self.alone:
             sentences.append(f"{self.alone} rows have a single label, so --labels {self.rule} keeps this label")
         return sentences
+
+    def proposal_notes(self) -> list[str]:
+        """Return a sentence on the flags that rules propose, or [] if there are none."""
+        if not self.proposed:
+            return []
+        counted = _counted(Counter(each.flag for each in self.proposed))
+        check = "Check the rows under --all-tables or --json, and write the flags that are true into the column flags"
+        return [f"rules propose flags ({counted}), and no row is left out for them. {check}"]
+
+    def proposal_tables(self) -> list[Table]:
+        """Return a table with a row for each proposed flag, at most 50, or [] if there are none."""
+        if not self.proposed:
+            return []
+        shown = self.proposed[:_SHOWN_PROPOSALS]
+        part = "" if len(shown) == len(self.proposed) else f", the first {len(shown)} of {len(self.proposed)}"
+        rows = [[escaped(each.id), each.flag, each.reason] for each in shown]
+        return [Table(f"Proposed flags{part}", ["row", "proposed flag", "reason"], rows)]
 
     def _agreed(self) -> NDArray[np.float64]:
         labels = np.array(self._labels)

@@ -232,6 +232,7 @@ def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
             "rows": dict(sorted(rows.flags.items())),
             "without": sorted(run.without_flags),
             "left_out": rows.flagged_out,
+            "proposed": rows.proposed,
         },
         "bootstrap": described_draws(run.resamples, run.seed, unit="question"),
     }
