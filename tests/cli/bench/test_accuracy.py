@@ -155,6 +155,37 @@ def test_knvqa_shows_the_flags_that_rules_propose_and_keeps_the_rows(command: Co
     assert benched(command, tmp_path, "knvqa", known)["flags"]["proposed"] == []
 
 
+def test_knvqa_counts_wrong_verdicts_by_class(command: Command, tmp_path: Path) -> None:
+    rows = [{**row, "references": ["xxxxxxxxxxxxxxxxxxxxx"]} for row in rows_of(60)]
+    document = benched(command, tmp_path, "knvqa", rows, "--metrics", "lexical_match,sbert,judge_verdict")
+    wrong = document["wrong_verdicts"]
+    labels = {row["id"]: row["label"] for row in rows}
+    said = {row["id"]: len(row["prediction"]) >= CUT_LETTERS for row in rows}
+    disagree = {identifier for identifier, label in labels.items() if said[identifier] != label}
+    assert {each["id"] for each in wrong} == disagree
+    assert len(wrong) == 2 * len(disagree)  # sbert has no verdicts
+    for each in wrong:
+        assert each["called_right"] is said[each["id"]]
+        if each["metric"] == "judge_verdict":
+            assert each["error_class"] == ""
+        else:
+            assert each["error_class"] == ("overall misleading" if each["called_right"] else "synonym")
+    page = tmp_path / "t.csv"
+    done = command(
+        "bench", "knvqa", tmp_path / "rows.jsonl", "--csv", page, "--metrics", "lexical_match", stub=judging_stub()
+    )
+    assert done.exit_code == 0, done.output
+    with page.open(newline="") as stream:
+        table = [line for line in csv.DictReader(stream) if line["table"] == "Wrong verdicts by class"]
+    counted = {line["row"]: int(line["value"]) for line in table}
+    assert sum(counted.values()) == len(disagree)
+    assert counted.keys() == {"overall misleading", "synonym"}
+    # Labels outside [0, 1] say nothing of right and wrong.
+    graded = [{**row, "label": 5 * row["label"]} for row in rows]
+    figures = figures_of(partial(command, "agree", stub=judging_stub()), tmp_path, graded, "--metrics", "lexical_match")
+    assert {each["called_right"] for each in figures["wrong_verdicts"]} <= {True}
+
+
 def test_accuracy_of_models_and_deviation_from_people(command: Command, tmp_path: Path) -> None:
     rows = rows_of(80)
     failed = [{**row, "prediction": ""} for row in rows_of(34, seed=5)]

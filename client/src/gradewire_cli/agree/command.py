@@ -120,7 +120,7 @@ def agree_command(
     shown, all_levels, against = statistics or _shown(found), levels or SHOWN_LEVELS, found.labelled.against
     lines = list(metric_lines(found, shown))
     left_out = [*found.labelled.left_out(), *found.labelled.proposal_notes()]
-    proposals = found.labelled.proposal_tables()
+    proposals = [*found.labelled.proposal_tables(), *found.labelled.wrong.tables()]
     systems = list(system_notes(found.systems, len(models_of(found.rows))))
     every_note = [
         *lines,

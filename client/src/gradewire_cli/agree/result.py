@@ -122,6 +122,7 @@ def agreement_document(result: AgreementResult) -> dict[str, Any]:
         "metrics": {metric.metric: _metric(metric, result) for metric in result.report.metrics},
         "comparisons": result.report.comparisons,
         "systems": result.systems,
+        "wrong_verdicts": result.labelled.wrong.listed,
         "accuracies": None
         if result.accuracies is None
         else {"reference": result.accuracies.cells, "evaluators": result.accuracies.evaluators},

@@ -190,9 +190,9 @@ def _compute_knvqa(call: TableCall) -> TableResult:
     judged = [line for line in table.lines if line.evaluator not in without]
     shown = replace(table, lines=judged or table.lines)
     return rows.result(
-        {"models": table.models, "evaluators": table.lines},
+        {"models": table.models, "evaluators": table.lines, "wrong_verdicts": rows.labelled.wrong.listed},
         headline=_headline(shown, people),
-        tables=[*_tables(shown, people), *rows.labelled.proposal_tables()],
+        tables=[*_tables(shown, people), *rows.labelled.proposal_tables(), *rows.labelled.wrong.tables()],
         intervals=_intervals(shown, people),
         left_out=[
             *(_without_verdicts(*each, is_shown=not judged) for each in without.items()),

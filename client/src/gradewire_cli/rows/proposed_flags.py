@@ -1,6 +1,6 @@
 """Propose KNVQA's flags for a question by rules: answers that change over time, and errors in the references.
 
-The rules read English. They propose flags for people to check, and leave out no row.
+The rules read English. They propose flags for annotators to check, and leave out no row.
 """
 
 import re

@@ -16,12 +16,13 @@ from gradewire.metrics.choice import MetricDefaults, choose_metrics
 from gradewire.results import ScoreWarning, Status
 from gradewire_cli.problems import InputError, nothing_scored
 from gradewire_cli.results.accuracy_tables import People
+from gradewire_cli.results.error_classes import WrongVerdicts
 from gradewire_cli.results.results_table import TABLE_SUFFIXES
 from gradewire_cli.results.resumable_output import read_results, verdict
 from gradewire_cli.results.tables import Table
 from gradewire_cli.results.tallies import MetricTally
 from gradewire_cli.rows.proposed_flags import ProposedFlag, escaped, proposals_of
-from gradewire_stats.agreement.rows import JudgedRows
+from gradewire_stats.agreement.rows import RIGHT_FROM, JudgedRows
 from gradewire_stats.consensus import LabelRule, consensus, ratings_of
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ class LabelledRows:
         flags: Number of labelled rows by flag, including rows that --without-flag leaves out.
         unlabelled_flags: Number of rows without a label by flag.
         proposed: Flags that rules propose for the labelled rows. Rows keep counting, whatever is proposed.
+        wrong: Verdicts that differ from annotators' labels in [0, 1].
         server_version: gradewire version of the server that scored the rows, or "" if scores were read from files.
     """
 
@@ -139,6 +141,7 @@ class LabelledRows:
     flags: Counter[str] = field(default_factory=Counter)
     flagged_out: int = 0
     proposed: list[ProposedFlag] = field(default_factory=list)
+    wrong: WrongVerdicts = field(default_factory=WrongVerdicts)
     kept: list[tuple[Row, Mapping[str, Any]]] = field(default_factory=list)
     server_version: str = ""
     _scores: dict[str, array[float]] = field(default_factory=dict)
@@ -195,6 +198,8 @@ class LabelledRows:
             self.tallies.setdefault(label, MetricTally()).add(label, result, identifier=row.id)
             judged = verdict(label, result)
             score = math.nan if result["score"] is None else result["score"]
+            if row.item and judged is not None and not own and _is_wrong(label_value, called_right=judged):
+                self.wrong.add(row.item, label, result, called_right=judged)
             self._scores.setdefault(label, array("d")).append(score)
             self._verdicts.setdefault(label, array("d")).append(math.nan if judged is None else float(judged))
             certain = ScoreWarning.UNCERTAIN not in result.get("warnings", ())
@@ -341,6 +346,10 @@ def _counted(flags: Counter[str]) -> str:
     most = sorted(flags.most_common(_SHOWN_FLAGS))
     counts = ", ".join(f"{flag if flag.isprintable() else ascii(flag)} {count}" for flag, count in most)
     return f"{counts} and {len(flags) - len(most)} more flags" if len(flags) > len(most) else counts
+
+
+def _is_wrong(label: float | None, *, called_right: bool) -> bool:
+    return label is not None and 0 <= label <= 1 and (label >= RIGHT_FROM) != called_right
 
 
 def _numbers(annotations: Sequence[float | None]) -> list[float]:
