@@ -39,7 +39,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "features_only",
-            "Compute only the features, to make a fit from them. The score is SMILE's (v1), and there is no verdict.",
+            "Compute only the features, to make a fit from them. The score is SMILE's (v1), and there is no "
+            "verdict.",
             "false",
             "false, true",
         ),
@@ -56,7 +57,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "scoring takes longer, and fewer answers that differ in one place from a right one are called right. "
             "The encoder needs a fit made with this grader.",
             "",
-            "a built grader, NAME or NAME@DIGEST; none for no grader; empty for the usual grader of the encoder's fits",
+            "a built grader, NAME or NAME@DIGEST; none for no grader; empty for the usual grader of the encoder's"
+            " fits",
         ),
     ),
     "smile": (
@@ -436,7 +438,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ParameterInfo(
             "binary",
             "Way to grade answers to yes/no questions. judge: ask the judge; rule: compare an answer that is only"
-            ' "yes" or "no" with the majority of the references, and ask the judge about all other answers.',
+            " \"yes\" or \"no\" with the majority of the references, and ask the judge about all other answers.",
             "rule",
             "judge, rule",
         ),
@@ -524,7 +526,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ParameterInfo(
             "binary",
             "Way to grade answers to yes/no questions. judge: ask the judge; rule: compare an answer that is only"
-            ' "yes" or "no" with the majority of the references, and ask the judge about all other answers.',
+            " \"yes\" or \"no\" with the majority of the references, and ask the judge about all other answers.",
             "rule",
             "judge, rule",
         ),
@@ -629,7 +631,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ParameterInfo(
             "binary",
             "Way to grade answers to yes/no questions. judge: ask the judge; rule: compare an answer that is only"
-            ' "yes" or "no" with the majority of the references, and ask the judge about all other answers.',
+            " \"yes\" or \"no\" with the majority of the references, and ask the judge about all other answers.",
             "rule",
             "judge, rule",
         ),
@@ -656,7 +658,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "image",
-            "Show the judge Item.images. Each item must have at least one picture, and the judge must accept pictures.",
+            "Show the judge Item.images. Each item must have at least one picture, and the judge must accept "
+            "pictures.",
             "false",
             "false, true",
         ),
