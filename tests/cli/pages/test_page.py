@@ -270,6 +270,9 @@ def test_the_wheel_carries_the_templates() -> None:
     folder = Path("gradewire_cli/pages/templates")
     assert {file.name for file in carried if file.parent == folder} == {
         "common.js",
+        "label.css",
+        "label.html",
+        "label.js",
         "page.html",
         "pieces.html",
         "report.css",

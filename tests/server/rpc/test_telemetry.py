@@ -9,6 +9,7 @@ from gradewire_gateway.observing import GatewayTelemetry
 from gradewire_gateway.rewards import reward_counter
 from gradewire_proto.tracing.factory import prometheus_counts
 from gradewire_server.backends import open_handlers
+from gradewire_server.encoders.prometheus import EncoderTelemetry
 from gradewire_server.processes.supervisor_state import SupervisorTelemetry
 from gradewire_server.settings.server import Settings
 from gradewire_server.storage.cache import StorageTelemetry
@@ -43,6 +44,13 @@ def shared() -> CollectorRegistry:
     return registry
 
 
+def on_a_gpu() -> CollectorRegistry:
+    """Return the metrics that an embedded engine registers only if it has a GPU."""
+    registry = CollectorRegistry()
+    EncoderTelemetry(registry).expose_gpu(busy_s=lambda: 0.0)
+    return registry
+
+
 def families(registry: CollectorRegistry) -> dict[str, tuple[str, frozenset[str]]]:
     """Kind and labels of gradewire's own metrics by name."""
     found = {}
@@ -64,7 +72,7 @@ async def test_documentation_and_registry_name_the_same(tmp_path: Path, minilm: 
     supervisor = CollectorRegistry()
     SupervisorTelemetry(supervisor, lambda: 0)
     server = await exported(tmp_path, minilm) | families(supervisor)
-    assert documented == server | families(gateway) | families(traced()) | families(shared())
+    assert documented == server | families(gateway) | families(traced()) | families(shared()) | families(on_a_gpu())
 
 
 async def test_names_carry_base_units(tmp_path: Path, minilm: Path) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import example_count
 
 from gradewire_server.metrics.mathematics.claims import labelled, read
 from gradewire_server.metrics.mathematics.parsing import FUNCTIONS, expression
@@ -96,7 +97,7 @@ def test_what_may_be_an_object_is_no_prose(text: str) -> None:
 
 @example("any thex tal que b")
 @example("nentier n")
-@settings(max_examples=500)
+@settings(max_examples=example_count(500))
 @given(_TEXTS)
 def test_prose_is_never_read_as_an_object(text: str) -> None:
     if reads_as_prose(text):
