@@ -1,4 +1,4 @@
-"""What `benchmarks/gpu.sh pack` packs for which machine; wheels and models are small local files."""
+"""Tests of what `benchmarks/gpu.sh pack` packs for each machine. Wheels and models are small local files."""
 
 import shutil
 import subprocess

@@ -38,7 +38,7 @@ class Job(EndingJob):
 
 @dataclass
 class Batch:
-    """What the GPU was given."""
+    """One batch that the GPU received."""
 
     urgent: bool
     jobs: Sequence[Job]
@@ -53,11 +53,12 @@ class Card:
 
     def __init__(self, *, is_open: bool = False) -> None:
         self.thread = GpuThread("GPU 7", hangs_s=20.0)
-        self.gate, self.reading = threading.Event(), threading.Event()
+        self.gate, self.reading, self.began = threading.Event(), threading.Event(), threading.Event()
         self.reading.set()
         if is_open:
             self.gate.set()
         self.given: list[Batch] = []
+        self.queued: list[Batch] = []
         self.ran: list[Batch] = []
 
     def compute(self, jobs: Sequence[Job], /, *, urgent: bool) -> list[int]:
@@ -65,13 +66,16 @@ class Card:
         self.given.append(batch)
 
         def run() -> list[int]:
+            self.began.set()
             self.gate.wait(10)
             self.ran.append(batch)
             if any(job.answer < 0 for job in jobs):
                 raise RuntimeError("a broken model")
             return [job.answer for job in jobs]
 
-        return self.thread.run(run, urgent=urgent)
+        future = self.thread.submit(run, urgent=urgent)
+        self.queued.append(batch)
+        return self.thread.wait(future)
 
     def read(self, jobs: Sequence[Job], output: list[int], /) -> Iterator[list[int]]:
         self.reading.wait(10)
@@ -84,9 +88,9 @@ class Card:
         self.thread.end_if_hung(after_s)
 
     def sizes(self, count: int) -> list[int]:
-        """Tokens of the batches given so far; waits for `count` without a turn of the event loop."""
+        """Tokens of the batches given so far; waits until `count` are queued, without a turn of the event loop."""
         give_up_s = time.monotonic() + 10
-        while len(self.given) < count and time.monotonic() < give_up_s:
+        while len(self.queued) < count and time.monotonic() < give_up_s:
             time.sleep(0.001)
         return [batch.tokens for batch in self.given]
 
@@ -184,6 +188,7 @@ async def test_an_interactive_call_goes_before_waiting_bulk_batches() -> None:
     bulk, single = [Job(10) for _ in range(60)], Job(4)
     give(batcher, bulk, Lane.BULK)
     assert card.sizes(2) == [100, 100]
+    assert card.began.wait(10)
     give(batcher, [single])
     assert card.sizes(3) == [100, 100, 4]
     card.gate.set()
@@ -318,7 +323,7 @@ async def test_closing_ends_although_a_run_hangs(monkeypatch: pytest.MonkeyPatch
     ),
     st.sets(st.tuples(st.integers(0, 11), st.integers(0, 11))),
 )
-def test_every_job_ends_once_whoever_cancels_when(
+def test_every_job_ends_once_at_any_time_of_a_cancellation(
     calls: list[tuple[Lane, list[int]]], cancels: set[tuple[int, int]]
 ) -> None:
     # (call, step): the call is cancelled after that many calls have been submitted.

@@ -1,4 +1,4 @@
-"""What nvidia-smi lists, in CUDA's order, and how processes take turns on it."""
+"""Tests that GPUs from nvidia-smi get CUDA's order, and that processes take turns on them."""
 
 from pathlib import Path
 
