@@ -1,12 +1,18 @@
 """Requests to a Triton server, and the same in this process."""
 
-from collections.abc import Sequence
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tritonclient.grpc
 from numpy.typing import NDArray
 from tests.support.models.tiny_models import WORDS
+from tests.support.servers.triton import TritonServer
 
 from gradewire_models.repository.built import load_built
 from gradewire_models.runtime import onnxruntime
@@ -38,3 +44,39 @@ def tensors(inputs: Arrays) -> list[tritonclient.grpc.InferInput]:
 
 def wanted(outputs: Sequence[str]) -> list[tritonclient.grpc.InferRequestedOutput]:
     return [tritonclient.grpc.InferRequestedOutput(name) for name in outputs]
+
+
+@contextmanager
+def busy_stubs(server: TritonServer) -> Iterator[None]:
+    """What is sent inside is executed after it."""
+    pids = server.stub_pids()
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+        time.sleep(0.3)  # for the requests to arrive; one that came later would be one run more, no error
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+class Sent:
+    """One request on its way."""
+
+    def __init__(
+        self, client: tritonclient.grpc.InferenceServerClient, model: str, inputs: Arrays, outputs: Sequence[str]
+    ) -> None:
+        self._ended: list[tuple[Any, Exception | None]] = []
+        self.call = client.async_infer(
+            model,
+            tensors(inputs),
+            lambda result, error: self._ended.append((result, error)),
+            outputs=wanted(outputs),
+        )
+
+    def ended(self) -> tuple[Any, Exception | None]:
+        give_up = time.monotonic() + 30
+        while not self._ended:
+            assert time.monotonic() < give_up, "no answer"
+            time.sleep(0.01)
+        return self._ended[0]

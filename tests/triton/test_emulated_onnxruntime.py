@@ -1,10 +1,6 @@
 """What the emulated backend answers, on the real server."""
 
-import os
-import signal
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +8,7 @@ import numpy as np
 import pytest
 import tritonclient.grpc
 from tests.support.servers.triton import TritonServer
-from tests.triton.infer import Arrays, batch, in_process, tensors, wanted
+from tests.triton.infer import Sent, batch, busy_stubs, in_process, tensors, wanted
 from tritonclient.utils import InferenceServerException
 
 from gradewire_models.repository.built import load_built
@@ -26,40 +22,6 @@ TOKENS = "token_embeddings"
 def client(tiny_triton: TritonServer) -> Iterator[tritonclient.grpc.InferenceServerClient]:
     with tritonclient.grpc.InferenceServerClient(tiny_triton.url) as client:
         yield client
-
-
-@contextmanager
-def busy_stubs(server: TritonServer) -> Iterator[None]:
-    """What is sent inside is executed after it."""
-    pids = server.stub_pids()
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-        time.sleep(0.3)  # for the requests to arrive; one that came later would be one run more, no error
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
-
-
-class Sent:
-    """One request on its way."""
-
-    def __init__(self, client: tritonclient.grpc.InferenceServerClient, model: str, inputs: Arrays) -> None:
-        self._ended: list[tuple[Any, Exception | None]] = []
-        self.call = client.async_infer(
-            model,
-            tensors(inputs),
-            lambda result, error: self._ended.append((result, error)),
-            outputs=wanted([SENTENCE]),
-        )
-
-    def ended(self) -> tuple[Any, Exception | None]:
-        give_up = time.monotonic() + 30
-        while not self._ended:
-            assert time.monotonic() < give_up, "no answer"
-            time.sleep(0.01)
-        return self._ended[0]
 
 
 def vectors(sent: Sent) -> Any:
@@ -103,7 +65,7 @@ def test_requests_that_wait_together_are_executed_together(
     batches = [batch((*range(1, rows), 9), seed=rows) for rows in range(1, 9) for _ in range(5)]
     before = tiny_triton.statistics("tiny-bert")
     with busy_stubs(tiny_triton):
-        sent = [Sent(client, "tiny-bert", inputs) for inputs in batches]
+        sent = [Sent(client, "tiny-bert", inputs, [SENTENCE]) for inputs in batches]
     for inputs, one in zip(batches, sent, strict=True):
         (expected,) = in_process(tiny_repository, "tiny-bert", inputs, [SENTENCE])
         np.testing.assert_allclose(vectors(one), expected, atol=1e-5)
@@ -120,7 +82,7 @@ def test_a_bad_request_fails_alone_in_its_batch(
     bad["input_ids"][0, 3] = 1 << 40  # no such word
     good = [batch((7, number), seed=number) for number in range(1, 7)]
     with busy_stubs(tiny_triton):
-        sent = [Sent(client, "tiny-bert", inputs) for inputs in (*good[:3], bad, *good[3:])]
+        sent = [Sent(client, "tiny-bert", inputs, [SENTENCE]) for inputs in (*good[:3], bad, *good[3:])]
     _, error = sent.pop(3).ended()
     assert isinstance(error, InferenceServerException)
     for inputs, one in zip(good, sent, strict=True):
@@ -139,7 +101,7 @@ def test_what_its_client_has_cancelled_is_not_waited_for(
     tiny_triton: TritonServer, client: tritonclient.grpc.InferenceServerClient
 ) -> None:
     with busy_stubs(tiny_triton):
-        sent = [Sent(client, "tiny-bert", batch((6, 6), seed=number)) for number in range(6)]
+        sent = [Sent(client, "tiny-bert", batch((6, 6), seed=number), [SENTENCE]) for number in range(6)]
         sent[2].call.cancel()
     _, error = sent.pop(2).ended()
     assert isinstance(error, InferenceServerException)

@@ -13,7 +13,7 @@ import tritonclient.grpc
 from numpy.typing import NDArray
 from tests.models.judges.build.conftest import judge_repository, qwen2, tiny_judges
 from tests.support.servers.triton import TritonServer
-from tests.triton.test_emulated_onnxruntime import busy_stubs
+from tests.triton.infer import Sent, busy_stubs, tensors, wanted
 from tritonclient.utils import InferenceServerException
 
 from gradewire_models.judges.cores import wire
@@ -42,18 +42,6 @@ def client(server: TritonServer) -> Iterator[tritonclient.grpc.InferenceServerCl
         yield client
 
 
-def inputs(tensors: dict[str, NDArray[Any]]) -> list[tritonclient.grpc.InferInput]:
-    made = []
-    for name, array in tensors.items():
-        made.append(tritonclient.grpc.InferInput(name, array.shape, "INT64"))
-        made[-1].set_data_from_numpy(array)
-    return made
-
-
-def wanted(names: tuple[str, ...]) -> list[tritonclient.grpc.InferRequestedOutput]:
-    return [tritonclient.grpc.InferRequestedOutput(name) for name in names]
-
-
 def expected(repository: Path, questions: list[Question]) -> list[RowResult]:
     core = BatchedCore(Int8Core(load_judge(repository, MODEL).path("int8"), threads=1), BatchLimits())
     answers = core.answer(questions)
@@ -67,27 +55,20 @@ def test_questions_of_different_lengths_share_a_batch_and_get_their_own_answers(
     prefixes = ((), (5, 6, 7, 8))
     questions = [Question(prefixes[n % 2], tuple(range(1, 2 + n)), (10, 20, 30)[: 2 + n % 2]) for n in range(12)]
     before = server.statistics(MODEL)
-    replies: list[Any] = []
     with busy_stubs(server):
-        for place, question in enumerate(questions):
-            client.async_infer(
-                MODEL,
-                inputs(wire.to_tensors(question)),
-                lambda result, error, place=place: replies.append((place, result, error)),
-                outputs=wanted(wire.CHOICE_OUTPUTS),
-            )
+        sent = [Sent(client, MODEL, wire.to_tensors(question), wire.CHOICE_OUTPUTS) for question in questions]
+    for one, answer in zip(sent, expected(judge_repository, questions), strict=True):
+        result, error = one.ended()
+        assert error is None, error
+        np.testing.assert_allclose(result.as_numpy(wire.PROBABILITIES), [answer.probabilities], atol=1e-12)
+        np.testing.assert_allclose(result.as_numpy(wire.MASS), [[answer.mass]], atol=1e-12)
     server.wait_for_inference_count(MODEL, int(before["inference_count"]) + len(questions))
-    assert [error for _, _, error in replies if error is not None] == []
-    found = {place: result for place, result, _ in replies}
-    for place, answer in enumerate(expected(judge_repository, questions)):
-        np.testing.assert_allclose(found[place].as_numpy(wire.PROBABILITIES), [answer.probabilities], atol=1e-12)
-        np.testing.assert_allclose(found[place].as_numpy(wire.MASS), [[answer.mass]], atol=1e-12)
     # Eight at a time, and the first ones perhaps before the others arrived.
     assert int(server.statistics(MODEL)["execution_count"]) - int(before["execution_count"]) <= 4
 
 
 def test_every_answer_names_the_judge(client: tritonclient.grpc.InferenceServerClient, judge_repository: Path) -> None:
-    question = inputs(wire.to_tensors(Question((), (1, 2))))
+    question = tensors(wire.to_tensors(Question((), (1, 2))))
     reply = client.infer(MODEL, question, outputs=wanted(wire.TOKEN_OUTPUTS))
     digest = load_judge(judge_repository, MODEL).digests["int8"]
     assert reply.as_numpy(wire.FINGERPRINT).tolist() == [[wire.fingerprint_of(digest)]]
@@ -95,7 +76,7 @@ def test_every_answer_names_the_judge(client: tritonclient.grpc.InferenceServerC
 
 
 def test_it_hands_out_its_tokenizer(client: tritonclient.grpc.InferenceServerClient, judge_repository: Path) -> None:
-    question = inputs(wire.to_tensors(Question((), (0,))))
+    question = tensors(wire.to_tensors(Question((), (0,))))
     reply = client.infer(MODEL, question, outputs=wanted(wire.TOKENIZER_OUTPUTS))
     content = reply.as_numpy(wire.TOKENIZER).item()
     assert content == load_judge(judge_repository, MODEL).tokenizer_path.read_bytes()
@@ -105,7 +86,7 @@ def test_a_client_that_names_no_outputs_gets_an_answer_without_the_tokenizer(
     client: tritonclient.grpc.InferenceServerClient, judge_repository: Path
 ) -> None:
     question = Question((), (1, 2), (10, 20))
-    reply = client.infer(MODEL, inputs(wire.to_tensors(question)))
+    reply = client.infer(MODEL, tensors(wire.to_tensors(question)))
     (answer,) = expected(judge_repository, [question])
     np.testing.assert_allclose(reply.as_numpy(wire.PROBABILITIES), [answer.probabilities], atol=1e-12)
     names = {output.name for output in reply.get_response().outputs}
@@ -113,7 +94,7 @@ def test_a_client_that_names_no_outputs_gets_an_answer_without_the_tokenizer(
 
 
 @pytest.mark.parametrize(
-    ("tensors", "said"),
+    ("question", "said"),
     [
         (wire.to_tensors(Question((), (10_000_000,))), "not in the vocabulary"),
         (wire.to_tensors(Question((), ())), "must have 1 to 512 tokens"),
@@ -122,10 +103,10 @@ def test_a_client_that_names_no_outputs_gets_an_answer_without_the_tokenizer(
     ],
 )
 def test_bad_questions_are_refused_with_their_reason(
-    client: tritonclient.grpc.InferenceServerClient, tensors: dict[str, NDArray[Any]], said: str
+    client: tritonclient.grpc.InferenceServerClient, question: dict[str, NDArray[Any]], said: str
 ) -> None:
     with pytest.raises(InferenceServerException, match=said) as caught:
-        client.infer(MODEL, inputs(tensors), outputs=wanted(wire.TOKEN_OUTPUTS))
+        client.infer(MODEL, tensors(question), outputs=wanted(wire.TOKEN_OUTPUTS))
     assert caught.value.status() == "StatusCode.INVALID_ARGUMENT"
 
 
