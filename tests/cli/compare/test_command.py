@@ -366,3 +366,23 @@ def test_json_holds_no_nan(compare: Compare, tmp_path: Path) -> None:
     assert compare(letters(0), letters(0), options=("--json", path)).exit_code == 0
     found = json.loads(path.read_text(), parse_constant=pytest.fail)
     assert found["comparisons"]["new"]["metrics"]["smile"]["difference"]["value"] is None
+
+
+def test_draws_take_questions_with_the_same_text_together(figures: Figures) -> None:
+    """Two instructions for each of four texts: with --draws-over texts, the intervals come from four units."""
+    sides = [
+        [
+            row | {"question_id": str(place), "question": f"text {place // 2}?"}
+            for place, row in enumerate(letters(*lengths))
+        ]
+        for lengths in ((10,) * 8, (20, 20, 30, 30, 40, 40, 50, 50))
+    ]
+    found = {
+        unit: figures(*sides, options=("--draws-over", unit, "--metrics", "smile"))
+        for unit in ("instructions", "texts")
+    }
+    told = {unit: document["comparisons"]["new"]["metrics"]["smile"]["difference"] for unit, document in found.items()}
+    assert {unit: estimate["questions"] for unit, estimate in told.items()} == {"instructions": 8, "texts": 4}
+    assert told["texts"]["value"] == pytest.approx(told["instructions"]["value"])
+    assert [document["bootstrap"]["unit"] for document in found.values()] == ["question", "text"]
+    assert "questions with the same text are drawn together" not in found["instructions"]["notes"]

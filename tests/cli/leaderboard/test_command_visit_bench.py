@@ -183,6 +183,10 @@ def test_compare_reads_models_of_one_file(command: Command, tmp_path: Path) -> N
     assert done.exit_code == 0, done.output
     assert "llava-13b" in done.stdout
     assert "pandagpt-13b" not in done.stdout
+    assert "questions with the same text are drawn together" in done.output
+    found = json.loads(out.read_text())
+    assert found["bootstrap"]["unit"] == "text"
+    assert found["comparisons"]["llava-13b"]["metrics"]["rouge_l"]["difference"]["questions"] == 6
 
 
 def test_bench_pairs_reads_votes_and_weighs_words_by_the_references(command: Command, tmp_path: Path) -> None:

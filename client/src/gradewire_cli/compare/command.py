@@ -48,7 +48,13 @@ from gradewire_cli.results.table_formats import table_files, write_tables
 from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import InputFile, compared_official_options, input_file
-from gradewire_cli.scoring.choosers import comparison_of, is_comparison, tie_margin_option
+from gradewire_cli.scoring.choosers import (
+    comparison_of,
+    draws_over_of,
+    draws_over_option,
+    is_comparison,
+    tie_margin_option,
+)
 from gradewire_cli.scoring.labelled_run import draw_options
 from gradewire_cli.scoring.plan import scoring_options, single_metric, without_all
 from gradewire_proto.exit_codes import ExitCode
@@ -75,6 +81,7 @@ compare_options = stacked(
     option("--baseline", rare=True, show_default="the first"),
     option("--by", show_default="the first of --metrics"),
     tie_margin_option,
+    draws_over_option,
     choice_option("--match", "rule", among=RULES),
     choice_option("--duplicates", among=DUPLICATES),
     option("--summary", "summaries", type=OUTPUT_FILE, multiple=True),
@@ -155,7 +162,10 @@ def compare_command(ctx: click.Context, /, **options: Any) -> None:
         connection=connection_of(options),
         comparison=comparison,
         only_labels=only,
-        drawing=Drawing(**{name: options[name] for name in ("tie_margin", "resamples", "seed", "changed")}),
+        drawing=Drawing(
+            draws_over=draws_over_of(options),
+            **{name: options[name] for name in ("tie_margin", "resamples", "seed", "changed")},
+        ),
     )
     with exit_on_interrupt(lambda: resume_hint(options["out"])), one_line_errors():
         found = job.run(ctx.obj)

@@ -78,6 +78,8 @@ def value_notes(result: CompareResult) -> list[str]:
                 notes.append(f"by {by}: {grouped.outside} pairs are in no group, because they have no value")
             if grouped.left_out:
                 notes.append(f"by {by}: no values, because there are too many groups ({grouped.left_out})")
+    if result.drawing.draws_over == "texts":
+        notes.append("questions with the same text are drawn together")
     return [*notes, *interval_notes(_placed(result))]
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from gradewire_cli.compare.earlier_outputs import ManifestDifference, SideManifest, differences, differing_metrics
 from gradewire_cli.options.common import Grouping, written
+from gradewire_cli.scoring.choosers import DrawsOver, text_of_question
 from gradewire_cli.scoring.labelled_run import Draws, described_draws
 from gradewire_stats.comparison import PairComparison, PairedRows, compare_pairs
 from gradewire_stats.comparison.pairs import OrderStatistics, order_statistics
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from gradewire_cli.compare.sides import Matching
+    from gradewire_cli.rows.row import Row
     from gradewire_cli.scoring.pair_engine import AnswerPair, Chooser, Chosen
     from gradewire_stats.comparison.paired_rows import TieMargin
 
@@ -90,12 +92,23 @@ class Drawing:
 
     Attributes:
         changed: Number of changed rows to show in each direction.
+        draws_over: Units of the bootstrap draws.
     """
 
     tie_margin: TieMargin
     resamples: int
     seed: int
     changed: int
+    draws_over: DrawsOver = "instructions"
+
+    def unit_of(self, row: Row) -> tuple[str, str]:
+        """Return a row's stratum, and a key that rows of a stratum share if draws take them together.
+
+        The stratum is the data set, but texts have no strata, because several data sets may have the same text.
+        """
+        if self.draws_over == "texts":
+            return "", text_of_question(row) or row.question_key
+        return row.dataset, row.question_key
 
     @property
     def draws(self) -> Draws:
@@ -189,11 +202,12 @@ def compare_side(  # noqa: PLR0913, PLR0917 - the pairs, the chooser and the set
     pairs = [pair for pair, _ in chosen]
     labels = [label for label in pairs[0].a.results if label in pairs[0].b.results]
     results = {label: [(pair.a.results[label], pair.b.results[label]) for pair in pairs] for label in labels}
+    units = [drawing.unit_of(pair.a.row) for pair in pairs]
     own = np.array([_PREFERRED[choice.winner] for _, choice in chosen])
     rows = PairedRows.from_results(
         results,
-        [pair.a.row.question_key for pair in pairs],
-        [pair.a.row.dataset for pair in pairs],
+        [key for _, key in units],
+        [stratum for stratum, _ in units],
         tie_margin=drawing.tie_margin,
         preferred={chooser.name: own},
     )
@@ -233,11 +247,12 @@ def _grouped(chosen: Sequence[Chosen], rows: PairedRows, grouping: Grouping, dra
 
 def document_of(result: CompareResult) -> dict[str, Any]:
     """Return the result as a JSON document."""
+    unit = "question" if result.drawing.draws_over == "instructions" else "text"
     return {
         "baseline": result.sides[0].baseline,
         "chooser": {"name": result.chooser, **result.identity},
         "tie_margin": result.drawing.tie_margin,
-        "bootstrap": described_draws(result.drawing.resamples, result.drawing.seed, unit="question"),
+        "bootstrap": described_draws(result.drawing.resamples, result.drawing.seed, unit=unit),
         "sides": dict(result.manifests),
         "comparisons": {side.candidate: _side_document(side) for side in result.sides},
         "notes": list(result.notes),

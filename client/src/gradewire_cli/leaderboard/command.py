@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,7 +22,7 @@ from gradewire_cli.leaderboard.page import leaderboard_pages
 from gradewire_cli.leaderboard.published import PRINTED_TABLES, published_ratings
 from gradewire_cli.leaderboard.reading import PAIR_COLUMNS
 from gradewire_cli.leaderboard.run import LeaderboardRun
-from gradewire_cli.leaderboard.verdicts import DrawsOver, ModelFamilies, Verdicts, votes_of
+from gradewire_cli.leaderboard.verdicts import ModelFamilies, Verdicts, votes_of
 from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, check_resume, resume_options
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.help import column_lines, command, option, stacked
@@ -40,7 +40,7 @@ from gradewire_cli.results.journal import check_outputs, files_of
 from gradewire_cli.results.table_formats import table_files, write_tables
 from gradewire_cli.results.tables import FURTHER_TABLES, all_tables_option, html_option, show_tables, table_file_options
 from gradewire_cli.rows.input_file import compared_official_options, input_file, input_options, named_columns
-from gradewire_cli.scoring.choosers import tie_margin_option
+from gradewire_cli.scoring.choosers import draws_over_of, draws_over_option, tie_margin_option
 from gradewire_cli.scoring.labelled_run import described_draws, draw_options
 from gradewire_stats.ratings import CONTROLS, USUAL_SCALE, Control, RatingScale
 
@@ -92,7 +92,7 @@ _scale_options = stacked(
     option("--model-family", "model_families", multiple=True, callback=_families),
     _scale_options,
     option("--each-vote", is_flag=True),
-    option("--draws-over", type=click.Choice(get_args(DrawsOver))),
+    draws_over_option,
     option("--published", multiple=True),
     option("--published-gap", type=click.FloatRange(min=0), default=60.0),
     option("--human", type=INPUT_FILE),
@@ -149,12 +149,11 @@ def _rating_options(options: Mapping[str, Any]) -> RatingOptions:
     if "own-family" in options["controls"] and not options["model_families"].patterns:
         raise click.UsageError("--control own-family needs --model-family NAME=PATTERN with the judge and its models")
     given = {field.name: options[field.name] for field in fields(RatingOptions) if field.name in options}
-    usual = "texts" if options["official"] else "instructions"
     return RatingOptions(
         **{
             **given,
             "scale": RatingScale(options["elo_k"], options["elo_scale"], options["elo_start"]),
-            "draws_over": options["draws_over"] or usual,
+            "draws_over": draws_over_of(options),
         }
     )
 

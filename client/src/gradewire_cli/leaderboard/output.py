@@ -13,7 +13,6 @@ from gradewire_cli.leaderboard.published import (
     rating_tables,
 )
 from gradewire_cli.leaderboard.verdicts import (
-    DrawsOver,
     HumanAgreement,
     ModelFamilies,
     Verdicts,
@@ -36,6 +35,7 @@ from gradewire_stats.ratings import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from gradewire_cli.scoring.choosers import DrawsOver
     from gradewire_cli.scoring.labelled_run import Draws
     from gradewire_stats.bootstrap import Estimate
     from gradewire_stats.ratings import Bias, Control, ModelRating, PublishedRanks, RatingTable

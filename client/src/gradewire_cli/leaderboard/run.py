@@ -21,7 +21,7 @@ from gradewire_cli.rows.cells import LeftOut
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import Record, printable, read_file
 from gradewire_cli.rows.row import Row, with_picture_digests
-from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser, comparison_of, is_comparison
+from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser, comparison_of, is_comparison, text_of_question
 from gradewire_cli.scoring.pair_engine import Answer, AnswerPair, Chooser, PairEngine
 from gradewire_cli.scoring.plan import judge_name, judge_notes, resolve_plan
 from gradewire_cli.scoring.row_scorer import RowScorer
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from gradewire import AsyncClient
     from gradewire.transport import Transport
     from gradewire_cli.leaderboard.output import RatingOptions
-    from gradewire_cli.leaderboard.verdicts import DrawsOver
     from gradewire_cli.options.connection import ConnectionOptions
     from gradewire_cli.options.metrics import MetricOptions
     from gradewire_cli.rows.input_file import InputFile
+    from gradewire_cli.scoring.choosers import DrawsOver
     from gradewire_cli.scoring.labelled_run import Draws
 
 
@@ -120,7 +120,9 @@ class Answers:
     def units_of(self, model: str, unit: DrawsOver) -> int:
         """Return the number of units of draws on which a model and another model have an answer."""
         keys = [key for key, rows in self.rows.items() if model in rows and len(rows) > 1]
-        return len(keys) if unit == "instructions" else len({_text(self.rows[key][model]) or key for key in keys})
+        if unit == "instructions":
+            return len(keys)
+        return len({text_of_question(self.rows[key][model]) or key for key in keys})
 
     def has(self, pair: JudgedPair) -> bool:
         """Return True if both answers of a pair are present."""
@@ -141,10 +143,6 @@ class Answers:
         rows = self.rows[chosen.instruction]
         a, b = models[chosen.first], models[chosen.second]
         return AnswerPair(index=index, model_a=a, model_b=b, a=Answer(rows[a]), b=Answer(rows[b]))
-
-
-def _text(row: Row) -> str:
-    return str(row.values.get("question") or "").strip()
 
 
 def texts_digest(pair: AnswerPair) -> str:

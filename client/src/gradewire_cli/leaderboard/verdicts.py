@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -20,13 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from gradewire_cli.rows.formats import Record
+    from gradewire_cli.scoring.choosers import DrawsOver
     from gradewire_cli.scoring.pair_engine import Winner
 
 
 _SCORES: Mapping[Winner, float] = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5}
 _EXAMPLES = 3
-DrawsOver = Literal["instructions", "texts"]
-"""The units of bootstrap draws: instructions, or all instructions with the same text, about whatever image."""
 
 
 @dataclass(frozen=True, slots=True)

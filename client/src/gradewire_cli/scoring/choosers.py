@@ -6,7 +6,7 @@ import math
 from collections import deque
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
 
 import click
 import numpy as np
@@ -75,6 +75,21 @@ def _tie_margin(_: click.Context, __: click.Parameter, value: str) -> TieMargin:
 
 
 tie_margin_option = option("--tie-margin", default=str(TIE_MARGIN), callback=_tie_margin)
+
+DrawsOver = Literal["instructions", "texts"]
+"""The units of bootstrap draws: instructions, or all instructions with the same text, about whatever image."""
+draws_over_option = option("--draws-over", type=click.Choice(get_args(DrawsOver)))
+
+
+def draws_over_of(options: Mapping[str, Any]) -> DrawsOver:
+    """Return the units of --draws-over. The default is texts for a data set's files, otherwise instructions."""
+    named: DrawsOver | None = options["draws_over"]
+    return named or ("texts" if options["official"] else "instructions")
+
+
+def text_of_question(row: Row) -> str:
+    """Return the text of a row's question without blanks around it, or "" if the row has none."""
+    return str(row.values.get("question") or "").strip()
 
 
 @dataclass(frozen=True, slots=True)
