@@ -67,6 +67,7 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "label": ("label", "human_score"),
     "labels": ("labels", "annotations"),
     "flags": ("flags",),
+    "error_class": ("error_class",),
     "question_id": ("question_id",),
     "image": ("image_id", "image", "images"),
     "dataset": ("dataset", "group"),

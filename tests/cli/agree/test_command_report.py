@@ -62,6 +62,23 @@ def test_flags_and_proposed_flags_are_on_the_page(command: Command, tmp_path: Pa
     assert "Flags:" not in written.read_text()
 
 
+def test_classes_of_wrong_verdicts_are_on_the_page(command: Command, tmp_path: Path) -> None:
+    # Called right and labelled wrong, all of them.
+    rows = [{**row, "prediction": "x" * 15, "error_class": "<b>own</b>"} for row in rows_of(30, label=0)]
+    file, written = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "page.html"
+    options = ("--metrics", "lexical_match", "--resamples", "100", "--html", written)
+    done = command("agree", file, *options, stub=judging_stub())
+    assert done.exit_code == 0, done.output
+    text = written.read_text()
+    assert "class: &lt;b&gt;own&lt;/b&gt; (given); overall misleading (proposed)" in text
+    assert "<h2>Wrong verdicts and doubtful questions</h2>" in text or "Wrong verdicts and doubtful questions" in text
+    assert "Wrong verdicts by given class" in text
+    assert "<b>own</b>" not in text
+    right = write_rows(tmp_path / "right.jsonl", [{**row, "label": 1} for row in rows])
+    assert command("agree", right, *options, stub=judging_stub()).exit_code == 0
+    assert "Wrong verdicts" not in written.read_text()
+
+
 def test_pictures_that_rows_name_are_on_the_page(command: Command, tmp_path: Path) -> None:
     folder = tmp_path / "rows"
     (folder / "val").mkdir(parents=True)

@@ -186,6 +186,24 @@ def test_knvqa_counts_wrong_verdicts_by_class(command: Command, tmp_path: Path) 
     assert {each["called_right"] for each in figures["wrong_verdicts"]} <= {True}
 
 
+def test_knvqa_counts_given_classes_beside_the_proposals(command: Command, tmp_path: Path) -> None:
+    rows = [{**row, "references": ["xxxxxxxxxxxxxxxxxxxxx"], "error_class": "Synonym Error"} for row in rows_of(60)]
+    document = benched(command, tmp_path, "knvqa", rows, "--metrics", "lexical_match")
+    wrong = document["wrong_verdicts"]
+    assert {each["given"] for each in wrong} == {"synonym"}
+    page = tmp_path / "t.csv"
+    options = ("--csv", page, "--metrics", "lexical_match", "--map", "error_class=error_class")
+    assert command("bench", "knvqa", tmp_path / "rows.jsonl", *options, stub=judging_stub()).exit_code == 0
+    with page.open(newline="") as stream:
+        lines = list(csv.DictReader(stream))
+    given = [line for line in lines if line["table"] == "Wrong verdicts by given class"]
+    assert [(line["row"], int(line["value"])) for line in given] == [("synonym", len(wrong))]
+    both = {line["column"]: line for line in lines if line["table"] == "Given and proposed classes"}
+    proposed = [each["error_class"] for each in wrong if each["error_class"]]
+    assert int(both["wrong verdicts with both"]["value"]) == len(proposed)
+    assert float(both["same class"]["text"]) == pytest.approx(proposed.count("synonym") / len(proposed), abs=1e-3)
+
+
 def test_accuracy_of_models_and_deviation_from_people(command: Command, tmp_path: Path) -> None:
     rows = rows_of(80)
     failed = [{**row, "prediction": ""} for row in rows_of(34, seed=5)]

@@ -125,6 +125,32 @@ def test_a_judge_that_adds_nothing_is_refused_with_the_figures(run: Run, models:
     assert [row for row in table.splitlines() if row.strip().startswith("100%")]
 
 
+def test_added_labels_have_a_learning_curve_of_the_bands(run: Run, models: Path, tmp_path: Path) -> None:
+    """Labels of 400 of the 600 rows are added: more labels let more rows be decided without a judge."""
+    rows, scores = scored_rows(models, tmp_path, judge=0.9)
+    labels, out = tmp_path / "labels.csv", tmp_path / "fit.json"
+    given = [json.loads(line) for line in rows.read_text("utf-8").splitlines()]
+    labels.write_text("".join(["id,ann\n", *(f"{row['id']},{row['label']}\n" for row in given[200:])]))
+    bare = write_rows(rows, [row if place < 200 else {**row, "label": None} for place, row in enumerate(given)])
+    options = ("--metric", "auto", "--scores", scores, "--delta", "0.2", "--dry-run")
+    done = run(bare, *options, "--add", labels, "--json", out)
+    assert done.exit_code == 0, done.output
+    assert "Gain from 400 added labels" in done.stdout
+    assert "decided without a judge" in done.stdout
+    curve = json.loads(out.read_text("utf-8"))["learning_curve"]
+    points = curve["points"]
+    assert [point["labels"] for point in points] == [0, 50, 100, 200, 400]
+    decided = [point["values"]["decided without a judge"]["mean"] for point in points]
+    assert all(0 <= value <= 1 for value in decided)
+    assert decided[-1] > decided[0]
+    assert points[-1]["values"]["wrong among these"]["mean"] < 0.1
+    half = run(bare, *options, "--add", labels, "--fit-half", "a")
+    assert half.exit_code == 0, half.output
+    in_half = sum(half_of(row["question"]) == "a" for row in given[200:])
+    assert f"Gain from {in_half} added labels" in half.stdout
+    assert "Gain from" not in run(bare, *options).stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

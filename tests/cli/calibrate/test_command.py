@@ -266,8 +266,14 @@ def test_added_labels_go_into_a_fit_and_the_report_says_what_they_bring(
     # The annotator calls right what the first one called wrong.
     labels.write_text("".join(["id,ann\n", *(f"{row['id']},{1 - row['label']}\n" for row in rows)]))
     added = (bare, "--add", labels, "--metric", "correctness", "--dry-run")
-    level = run(*added, "--level")
+    level = run(*added, "--level", "--json", tmp_path / "level.json")
     assert level.exit_code == 0, level.output
+    document = json.loads((tmp_path / "level.json").read_text())["learning_curve"]
+    assert [(point["labels"], point["draws"]) for point in document["points"]] == [
+        (size, 20) for size in (50, 100, 200, 240)
+    ]
+    assert document["present"].keys() == document["points"][0]["values"].keys() == {"Brier", "ECE", "accuracy"}
+    assert f"{document['present']['Brier']:.3f}" in level.stdout
     assert "fitted on 240 rows, 160 of them right" in level.stdout
     assert "Gain from 240 added labels" in level.stdout
     curve = curve_of(level.stdout)

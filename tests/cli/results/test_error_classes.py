@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_cli.results.error_classes import UNTOLD, WrongVerdicts, error_class, failure_mode
+from gradewire_cli.results.error_classes import (
+    ERROR_CLASSES,
+    FAILURE_MODES,
+    NOT_GIVEN,
+    UNTOLD,
+    WrongVerdicts,
+    class_named,
+    error_class,
+    failure_mode,
+)
 
 
 @pytest.mark.parametrize(
@@ -81,3 +90,52 @@ def test_any_text_has_at_most_one_class(references: list[str], prediction: str, 
     for called_right in (True, False):
         assert isinstance(error_class(line, 0.5, references, prediction, called_right=called_right), str)
     assert isinstance(failure_mode(references, prediction), str)
+
+
+def add_miss(found: WrongVerdicts, prediction: str, given: str, metric: str = "exact_match") -> None:
+    item = {"id": prediction, "references": ["blue and white"], "prediction": prediction}
+    found.add(item, metric, {"score": 0.0, "line": f"{metric}/1"}, called_right=False, given=given)
+
+
+def test_given_classes_are_counted_and_compared_with_the_proposals() -> None:
+    """Rules say structure variation, partial match and synonym; annotators say so once, and one gives an own class."""
+    found = WrongVerdicts()
+    add_miss(found, "white and blue", "Structure Variation Error")
+    add_miss(found, "blue", "synonym")
+    add_miss(found, "grey", "colour names")
+    add_miss(found, "grey", "")
+    assert [wrong.given for wrong in found.listed] == ["structure variation", "synonym", "colour names", ""]
+    assert found.listed[0].text == "structure variation (given); structure variation and same stem (proposed)"
+    assert found.listed[3].text == "paraphrasing (proposed)"
+    *_, given, agreement = found.tables()
+    assert [[str(cell) for cell in row] for row in given.rows] == [
+        ["colour names", "1"],
+        ["structure variation", "1"],
+        ["synonym", "1"],
+        [NOT_GIVEN, "1"],
+    ]
+    shown = [[str(cell) for cell in row] for row in agreement.rows]
+    assert [row[:4] for row in shown] == [
+        ["exact_match", "class", "2", "0.500"],
+        ["exact_match", "failure mode", "1", "0.000"],
+    ]
+
+
+def test_many_own_classes_are_one_line() -> None:
+    found = WrongVerdicts()
+    for number in range(60):
+        add_miss(found, "grey", f"own class {number}")
+    (table,) = [each for each in found.tables() if each.title == "Wrong verdicts by given class"]
+    assert len(table.rows) == 41
+    assert [str(cell) for cell in table.rows[-1]] == ["other classes", "20"]
+
+
+@pytest.mark.parametrize("name", [*ERROR_CLASSES, *FAILURE_MODES])
+def test_a_class_has_its_name_in_any_spelling(name: str) -> None:
+    assert class_named(f" {name.replace(' ', '_').upper()} Error ") == name
+    assert class_named("something else") == "something else"
+
+
+@given(st.text(max_size=100))
+def test_a_class_stays_the_same_when_it_is_named_again(text: str) -> None:
+    assert class_named(class_named(text)) == class_named(text)

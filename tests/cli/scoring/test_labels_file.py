@@ -11,6 +11,10 @@ from click.testing import Result
 from pyarrow import parquet
 from tests.cli.conftest import Command, write_rows
 
+from gradewire._columns import ALIASES
+from gradewire_cli.rows.columns import RowOptions
+from gradewire_cli.scoring.labels_file import LABEL_NAMES, LabelsFile, Marks
+
 ROWS = [{"id": f"r{place}", "ground_truth": "x", "answer": "x" * (1 + place % 7)} for place in range(12)]
 LABELS = [{"id": row["id"], "correct": int(len(str(row["answer"])) > 3)} for row in ROWS]
 
@@ -245,3 +249,33 @@ def test_added_labels_have_one_file(command: Command, tmp_path: Path, options: t
     done = added(command, tmp_path, labels_in(tmp_path / "labels.csv", LABELS), ROWS, *options)
     assert done.exit_code == 2
     assert said in " ".join(done.stderr.split())
+
+
+def test_flags_and_classes_of_annotators_join_their_rows(command: Command, tmp_path: Path) -> None:
+    """Flags of any annotator count, and the class that most annotators gave."""
+    marked = {
+        "r0": {"flags:ann": "time-dependent", "flags:ben": "none", "error_class:ann": "synonym"},
+        "r1": {"flags:ann": "none", "flags:ben": "bad-gold,time-dependent", "error_class:ben": "own"},
+        "r2": {"error_class:ann": "synonym", "error_class:ben": "own"},
+    }
+    columns = ("flags:ann", "flags:ben", "error_class:ann", "error_class:ben")
+    labels = [
+        {"id": each["id"], "ann": each["correct"], "ben": each["correct"]}
+        | {column: marked.get(str(each["id"]), {}).get(column, "") for column in columns}
+        for each in LABELS
+    ]
+    path = labels_in(tmp_path / "labels.csv", [*labels, {**labels[0], "id": "r99", "ann": "", "ben": ""}])
+    read = LabelsFile(
+        str(path), RowOptions(needed=("id", "label"), usual={**ALIASES, "label": LABEL_NAMES}), True
+    ).read()
+    assert read.marks == {
+        "r0": Marks(("time-dependent",), "synonym"),
+        "r1": Marks(("bad-gold", "time-dependent"), "own"),
+        "r99": Marks(("time-dependent",), "synonym"),
+    }
+    rows = [{**row, "flags": "mine"} for row in ROWS]
+    options = ("--labels-map", "labels=ann,ben", "--without-flag", "time-dependent")
+    done = agree(command, tmp_path, path, *options, rows=rows)
+    assert done.exit_code == 0, done.output
+    flags = figures(tmp_path)["flags"]
+    assert (flags["rows"], flags["left_out"]) == ({"bad-gold": 1, "mine": 12, "time-dependent": 2}, 2)

@@ -375,9 +375,12 @@ def write_page(path: Path, result: AgreementResult) -> None:
                 model=row.model,
                 group=row.group,
                 flags=(*row.flags, *(f"{each.flag} proposed, because {each.reason}" for each in proposals_of(row))),
+                classes=classes,
                 results=output["scores"],
             )
-            for (row, output), label in zip(labelled.kept, result.rows.labels, strict=True)
+            for (row, output), classes, label in zip(
+                labelled.kept, labelled.kept_classes, result.rows.labels, strict=True
+            )
             for item in [row.item or {}]
         ],
         judged=result.rows,
@@ -385,6 +388,7 @@ def write_page(path: Path, result: AgreementResult) -> None:
         unlabelled=labelled.unlabelled,
         unreadable=labelled.unreadable,
         annotators=result.annotators,
+        classes=[*labelled.wrong.tables(), *labelled.proposal_tables()],
         notes=[
             *map(_sentence, agreement_interval_notes(result.report, ALL_STATISTICS)),
             f"Seed of the draws: {run.seed}.",

@@ -14,7 +14,7 @@ from gradewire.metrics.base import Metric
 from gradewire.metrics.choice import parse_metric_line
 from gradewire.transport import Transport
 from gradewire_cli.calibrate.cascade import cascade_metrics, cascade_values, fitted_cascade, scored_cascade
-from gradewire_cli.calibrate.curve import curve_of_level, curve_of_probability, curve_of_threshold
+from gradewire_cli.calibrate.curve import curve_of_cascade, curve_of_level, curve_of_probability, curve_of_threshold
 from gradewire_cli.calibrate.fits import Gain, Split, fitted_level, fitted_probability, fitted_threshold, fitted_weight
 from gradewire_cli.calibrate.output import (
     ENOUGH_FOR_A_LEVEL,
@@ -119,9 +119,8 @@ class CalibrateRun:
             "threshold": fit.threshold,
             "sentence_weight": getattr(scored, "sentence_weight", None),
         }
-        store_fit(
-            self.options, self.run.source.short_name, after.fitted, {**values, "figures": tuple(fit.values.items())}
-        )
+        fitted = {**values, "figures": tuple(fit.values.items())}
+        store_fit(self.options, self.run.source.short_name, after.fitted, fitted, more=curve.document())
 
     def _fit_probability(self, labelled: LabelledRows, scored: Split) -> None:
         rows = scored.fitted
@@ -155,7 +154,7 @@ class CalibrateRun:
         self._refuse_unless_better(fit.gain)
         figures = {f"{each}_held_out": value for each, value in fit.result.quality.items() if math.isfinite(value)}
         values = {"figures": tuple(figures.items()), **({"parameters": (("grader", grader),)} if grader else {})}
-        store_fit(self.options, self.run.source.short_name, rows, values, fit.result.fit)
+        store_fit(self.options, self.run.source.short_name, rows, values, fit.result.fit, curve.document())
 
     def _fit_level(self, labelled: LabelledRows, scored: Split) -> None:
         rows = scored.fitted
@@ -175,7 +174,7 @@ class CalibrateRun:
             **({"parameters": (("grader", grader),)} if grader else {}),
         }
         source = f"{self.run.source.short_name} ({level_words(fit.level)}, of fit {start.fit})"
-        store_fit(self.options, source, rows, values, stored)
+        store_fit(self.options, source, rows, values, stored, curve.document())
 
     def _refuse_unless_better(self, gain: Gain | None) -> None:
         """Exit with code 5 if the new fit is not better than the one that it would replace, unless --force is given."""
@@ -239,7 +238,9 @@ class CalibrateRun:
         half, delta = self.options["half"], self.options["delta"]
         fit, held = fitted_cascade(scored, provenance, half=half, delta=delta, **self.run.draws)
         warnings = [*cascade_warnings(scored, stored_fits), *(f"warning: {each}" for each in labelled.left_out())]
-        show_tables(cascade_tables(fit, held), [judge_line(fit, metric.judge or "lave")], warnings)
+        curve = curve_of_cascade(scored, half, delta, self.run.seed)
+        lines = [judge_line(fit, metric.judge or "lave"), *curve.lines]
+        show_tables([*cascade_tables(fit, held), *curve.tables], lines, warnings)
         values = {
             "metric": metric.name,
             "metric_version": scored.provenance["metric_version"],
@@ -247,7 +248,7 @@ class CalibrateRun:
             "rows": scored.count_of(self.options["half"]),
             "figures": cascade_values(fit, held),
         }
-        store_fit(self.options, self.run.source.short_name, scored.cheap, values, fit.form)
+        store_fit(self.options, self.run.source.short_name, scored.cheap, values, fit.form, curve.document())
 
     def _score(self, transport: Transport | None, metric: Metric) -> tuple[LabelledRows, Split]:
         metrics = replace(self.run.metrics, metrics=metric)

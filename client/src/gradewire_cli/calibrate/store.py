@@ -54,14 +54,18 @@ def line_parameters(metric: Metric) -> tuple[tuple[str, str], ...]:
     )
 
 
-def store_fit(
+def store_fit(  # noqa: PLR0913, PLR0917 - the options, the rows, and what the file and the model get
     options: Mapping[str, Any],
     source: str,
     rows: LabelledScores,
     fitted: Mapping[str, Any],
     form: Mapping[str, Any] | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a fit to the --json file, and store it with the model unless --dry-run is given."""
+    """Write a fit to the --json file, and store it with the model unless --dry-run is given.
+
+    `more` contains values that only the file has, such as the learning curve.
+    """
     scored = parse_metric_line(rows.line)
     name, _, digest = str(getattr(scored, "model", "")).partition("@")
     half = f"half {options['half']} of the questions of " if options["half"] else ""
@@ -75,7 +79,8 @@ def store_fit(
     }
     values["fitted_on"] = f"{values['rows']} rows, {half}{source}"
     if options["json_path"] is not None:
-        write_json(options["json_path"], form or {**values, "parameters": dict(fitted["parameters"])})
+        document = form or {**values, "parameters": dict(fitted["parameters"])}
+        write_json(options["json_path"], {**document, **(more or {})})
     if options["dry_run"]:
         click.echo(f"nothing was stored for {name}@{digest}, because --dry-run was given")
         return

@@ -111,6 +111,7 @@ def _pages(report: ReportInput, folder: Path) -> Iterator[Page]:
                 Section("cells", ("By data set, model and group",), [_cells(report, cells)], link=("By cell",)),
                 *(differences if compared.rows or compared.note else []),
                 curves,
+                *_classes(report),
                 _disagreements(report, shown),
                 Section("failed", ("Failed rows",), [failed]),
                 _reproduce(report),
@@ -215,6 +216,15 @@ def _disagreements(report: ReportInput, shown: Cases) -> Section:
     listed = CaseList(shown, list(report.judged.scores), _CASE_TITLES, boxes)
     blocks: list[Block] = [Paragraph((_TEXTS["cases"].format(most=shown.most),)), listed]
     return Section("cases", ("The worst disagreements",), blocks, link=("Disagreements",))
+
+
+def _classes(report: ReportInput) -> list[Section]:
+    """Return a section with the classes of wrong verdicts and the proposed flags, or nothing without any."""
+    if not report.classes:
+        return []
+    tables = [ShownTable(f"t-classes-{number}", table) for number, table in enumerate(report.classes)]
+    blocks: list[Block] = [Paragraph((_TEXTS["classes"],)), *tables]
+    return [Section("classes", ("Wrong verdicts and doubtful questions",), blocks, link=("Classes",))]
 
 
 def _reproduce(report: ReportInput) -> Section:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gradewire_cli.pages.texts import MAX_NAME_CHARACTERS, ShownText, cut, normal_form, shown, visible
+from gradewire_cli.results.tables import Table
 from gradewire_stats.agreement.report import AgreementReport, CellAgreement
 from gradewire_stats.agreement.rows import JudgedRows
 from gradewire_stats.annotators import AnnotatorAgreement
@@ -32,6 +33,7 @@ class ReportRow:
         picture: The question's picture, as a path, an http(s) URL, a data URI or a name, or "".
         labels: Each annotator's label if there are several annotators. None means a missing label.
         flags: The row's flags, and the flags that rules propose, with the reasons.
+        classes: The classes of wrong verdicts, given or proposed, by metric.
     """
 
     id: str
@@ -45,6 +47,7 @@ class ReportRow:
     model: str = ""
     group: str = ""
     flags: Sequence[str] = ()
+    classes: Mapping[str, str] = field(default_factory=dict)
     results: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
@@ -56,6 +59,7 @@ class ReportInput:
         unlabelled: Number of skipped rows without a label.
         unreadable: Number of skipped rows with an unreadable label.
         annotators: Agreement among annotators, or None without several annotators.
+        classes: Tables of the wrong verdicts' classes and of the proposed flags.
         folder: Folder of the pictures that rows name by path. None means that the page reads no files.
     """
 
@@ -67,6 +71,7 @@ class ReportInput:
     unlabelled: int = 0
     unreadable: int = 0
     annotators: AnnotatorAgreement | None = None
+    classes: Sequence[Table] = ()
     notes: Sequence[str] = ()
     folder: Path | None = None
 
@@ -114,6 +119,7 @@ def bounded(report: ReportInput) -> ReportInput:
             dataset=names["dataset"][row.dataset],
             model=names["model"][row.model],
             group=names["group"][row.group],
+            classes={metrics[metric]: text for metric, text in row.classes.items() if metric in metrics},
             results={metrics[metric]: result for metric, result in row.results.items() if metric in metrics},
         )
         for row in report.rows

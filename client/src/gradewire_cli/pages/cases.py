@@ -292,6 +292,8 @@ def _result(row: ReportRow, metric: str, verdict: float) -> ResultLine:
     notes = [visible(str(warning)[:_PART_CHARACTERS]) for warning in result.get("warnings", ())]
     if result.get("message"):
         notes.append(visible(str(result["message"])[:_PART_CHARACTERS]))
+    if classes := row.classes.get(metric):
+        notes.append(f"class: {visible(classes)}")
     reference = result.get("matched_reference")
     parts = ", ".join(_named_part(result, name) for name, value in result.items() if _is_part(name, value))
     return ResultLine(

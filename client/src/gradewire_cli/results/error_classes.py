@@ -1,7 +1,8 @@
 """Propose for wrong verdicts KNVQA's class of evaluator errors and LAVE's failure mode, by rules.
 
 The papers name the classes, and their authors assigned them by hand. These rules see only words and scores, so they
-assign a class where words and scores can tell, and "" elsewhere. They read any language that separates words.
+assign a class where words and scores can tell, and "" elsewhere. They read any language that separates words. Classes
+that annotators gave are counted too, and compared with the proposals.
 """
 
 from __future__ import annotations
@@ -12,7 +13,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from gradewire_cli.results.tables import Cell, Table, count
+import numpy as np
+
+from gradewire_cli.results.tables import Cell, Table, count, estimated, number
+from gradewire_cli.rows.formats import printable
+from gradewire_stats.annotators import annotator_agreement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,11 +29,29 @@ FAMILIES: Final[dict[str, Family]] = {
 }
 """The paper's family of evaluators by metric. Rules cannot classify errors of other metrics, such as judges."""
 
+ERROR_CLASSES: Final = (
+    *("paraphrasing", "synonym", "partial match", "structure variation", "overall misleading"),
+    *("contextual misunderstanding", "threshold sensitivity", "extended answer", "literal interpretation"),
+    *("overgeneralization", "misleading emphasis", "unknowable reasons"),
+)
+"""KNVQA's classes of an evaluator's errors: two of all evaluators, three of lexical ones, three of vectors, and four of
+judges."""
+FAILURE_MODES: Final = (
+    *("multiple answers", "over- or under-specifying and verbosity", "synonym", "broad question or generic response"),
+    *("wrong label", "same stem", "hypernym", "unknown issue", "ambiguous object"),
+)
+"""LAVE's modes in which a metric misses a right answer. A wrong label is the annotators' error, not the metric's."""
+
 UNTOLD: Final = "no rule can tell"
+NOT_GIVEN: Final = "no class given"
 _WORD = re.compile(r"\w+")
 _SMILES_THRESHOLD: Final = 2 / 3
 _NEAR = 0.05
 _MAX_LISTED = 10_000
+_CLASS_CHARACTERS = 60
+# Maximum number of classes in a table, because a column of free text may have as many as rows.
+_SHOWN_CLASSES = 40
+_OTHERS: Final = "other classes"
 _EXTENDED_TIMES, _EXTENDED_WORDS = 4, 12
 _SHORT_WORDS = 2
 _STEM_CHARACTERS, _ENDING_CHARACTERS = 3, 4
@@ -38,13 +61,24 @@ _NO_ANSWERS = frozenset({"unknown", "i don t know", "not sure", "unsure", "unans
 
 @dataclass(frozen=True, slots=True)
 class WrongVerdict:
-    """A verdict that differs from the label, with the proposed classes; "" if no rule can tell."""
+    """A verdict that differs from the label, with the proposed classes; "" if no rule can tell.
+
+    Attributes:
+        given: The class that an annotator gave for the row, or "".
+    """
 
     id: str
     metric: str
     called_right: bool
     error_class: str
     failure_mode: str
+    given: str = ""
+
+    @property
+    def text(self) -> str:
+        """The given class and the proposed ones, in words for a reader; "" without any."""
+        proposed = " and ".join(dict.fromkeys(filter(None, (self.error_class, self.failure_mode))))
+        return "; ".join(filter(None, (self.given and f"{self.given} (given)", proposed and f"{proposed} (proposed)")))
 
 
 @dataclass(slots=True)
@@ -58,9 +92,21 @@ class WrongVerdicts:
     listed: list[WrongVerdict] = field(default_factory=list)
     _classes: Counter[tuple[str, str]] = field(default_factory=Counter)
     _modes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _given: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _both: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
 
-    def add(self, item: Mapping[str, Any], metric: str, result: Mapping[str, Any], *, called_right: bool) -> None:
-        """Add an item's wrong verdict. `result` is the metric's result in an output row."""
+    def add(
+        self, item: Mapping[str, Any], metric: str, result: Mapping[str, Any], *, called_right: bool, given: str = ""
+    ) -> WrongVerdict:
+        """Add and return an item's wrong verdict.
+
+        Args:
+            item: The item, with its references and its prediction.
+            metric: The metric's label.
+            result: The metric's result in an output row.
+            called_right: True if the answer is wrong, but was called right.
+            given: The class that an annotator gave for the row, or "".
+        """
         references, prediction = [str(each) for each in item.get("references") or ()], str(item["prediction"])
         line = str(result.get("line") or metric)
         found = WrongVerdict(
@@ -69,27 +115,71 @@ class WrongVerdicts:
             called_right=called_right,
             error_class=error_class(line, result["score"], references, prediction, called_right=called_right),
             failure_mode="" if called_right else failure_mode(references, prediction),
+            given=class_named(given),
         )
         if len(self.listed) < _MAX_LISTED:
             self.listed.append(found)
         self._classes[found.error_class, metric] += 1
         if not called_right:
             self._modes[found.failure_mode, metric] += 1
+        self._given[found.given, metric] += 1
+        for name, known, proposed in (
+            ("class", ERROR_CLASSES, found.error_class),
+            ("failure mode", FAILURE_MODES, found.failure_mode),
+        ):
+            if proposed and found.given in known:
+                self._both.setdefault((metric, name), []).append((known.index(found.given), known.index(proposed)))
+        return found
 
     def tables(self) -> list[Table]:
-        """Return one table with the number of wrong verdicts by class and metric, and one by failure mode."""
+        """Return tables with the number of wrong verdicts by metric and class: proposed, failure mode and given.
+
+        If annotators gave classes, a last table compares them with the proposals.
+        """
         titled = {
-            "Wrong verdicts by class": self._classes,
-            "Misses by failure mode": self._modes,
+            "Wrong verdicts by class": (self._classes, UNTOLD),
+            "Misses by failure mode": (self._modes, UNTOLD),
         }
-        return [_table(title, counts) for title, counts in titled.items() if counts]
+        if any(given for given, _ in self._given):
+            titled["Wrong verdicts by given class"] = (self._given, NOT_GIVEN)
+        found = [_table(title, *each) for title, each in titled.items() if each[0]]
+        return [*found, _agreement(self._both)] if self._both else found
 
 
-def _table(title: str, counts: Counter[tuple[str, str]]) -> Table:
+def class_named(text: str) -> str:
+    """Return the class or failure mode that a text names, in any case and with or without "error"; else the text."""
+    words = " ".join(_WORD.findall(text.casefold().replace("_", " ")))
+    plain = words.removesuffix(" error")
+    known = {" ".join(_WORD.findall(name)): name for name in (*ERROR_CLASSES, *FAILURE_MODES)}
+    return known.get(words) or known.get(plain) or printable(" ".join(text.split()))[:_CLASS_CHARACTERS]
+
+
+def _table(title: str, counts: Counter[tuple[str, str]], without: str) -> Table:
     metrics = list(dict.fromkeys(metric for _, metric in counts))
-    kinds = sorted({kind for kind, _ in counts}, key=lambda kind: (not kind, kind))
-    rows: list[list[Cell]] = [[kind or UNTOLD, *(count(counts[kind, each]) for each in metrics)] for kind in kinds]
+    totals: Counter[str] = Counter()
+    for (kind, _), wrong in counts.items():
+        totals[kind] += wrong
+    shown = {kind for kind, _ in totals.most_common(_SHOWN_CLASSES)}
+    if len(shown) < len(totals):
+        counted: Counter[tuple[str, str]] = Counter()
+        for (kind, metric), wrong in counts.items():
+            counted[kind if kind in shown else _OTHERS, metric] += wrong
+        counts = counted
+    kinds = sorted({kind for kind, _ in counts}, key=lambda kind: (not kind, kind == _OTHERS, kind))
+    rows: list[list[Cell]] = [[kind or without, *(count(counts[kind, each]) for each in metrics)] for kind in kinds]
     return Table(title, ["class", *metrics], rows)
+
+
+def _agreement(both: Mapping[tuple[str, str], Sequence[tuple[int, int]]]) -> Table:
+    """Return a table with the agreement of given and proposed classes, on verdicts that have both."""
+    rows: list[list[Cell]] = []
+    for (metric, name), pairs in both.items():
+        ratings = np.array(pairs, dtype=np.float64)
+        (pair,) = annotator_agreement(ratings).pairs if len(pairs) > 1 else (None,)
+        same = float(np.mean(ratings[:, 0] == ratings[:, 1]))
+        rows.append([metric, name, count(len(pairs)), number(same), "-" if pair is None else estimated(pair.kappa)])
+    heads = ["metric", "proposal", "wrong verdicts with both", "same class", "Cohen's kappa"]
+    return Table("Given and proposed classes", heads, rows, heads=2)
 
 
 def error_class(line: str, score: float, references: Sequence[str], prediction: str, *, called_right: bool) -> str:

@@ -64,6 +64,7 @@ class Row:
         digest: Digest (32 hex digits) of everything that a score or an output row depends on, except the picture.
         group: The row's group in addition to model and data set, or "".
         flags: Reasons against using the row, for example an answer that changes over time.
+        error_class: Class that an annotator gave for metrics' wrong verdicts on the row, or "".
         pictures: Each picture's path, URL, data URI or ID in the row. "" stands for one that cannot be named.
         picture_digest: Digest (32 hex digits) of the pictures' bytes, or "" unless all pictures are usable.
         is_unreadable: True if the row could not be read at all, so that its fields are unknown.
@@ -83,6 +84,7 @@ class Row:
     model: str = ""
     group: str = ""
     flags: tuple[str, ...] = ()
+    error_class: str = ""
     question_key: str = ""
     pictures: tuple[str, ...] = ()
     picture_digest: str = ""
@@ -193,7 +195,8 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
         dataset=text("dataset"),
         model=text("model"),
         group=text("group"),
-        flags=_flags(value_of(fields, options.names("flags"))),
+        flags=flags_of(value_of(fields, options.names("flags"))),
+        error_class=text("error_class").strip()[:_NAME_CHARACTERS],
         question_key=question_key_of(text("question_id"), text("image"), values),
         question_id=text("question_id").strip(),
         pictures=pictures_of(value_of(fields, options.names("image")[::-1])),
@@ -291,7 +294,8 @@ def _lack(place: str, fields: Mapping[str, Any], name: str, names: Iterable[str]
     return f"{place} has no {name} (its columns: {there or 'none'})"
 
 
-def _flags(value: Any) -> tuple[str, ...]:
+def flags_of(value: Any) -> tuple[str, ...]:
+    """Return the flags in a cell, which is a list, or words separated by commas."""
     value = plain(value)
     unpacked = unpacked_list(value) if isinstance(value, str) else value
     listed = [value] if unpacked is None else unpacked

@@ -1,7 +1,8 @@
-"""Human labels in a file of their own, joined to the rows by id."""
+"""Human labels in a file of their own, joined to the rows by id, with annotators' flags and classes of errors."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +16,7 @@ from gradewire_cli.rows.columns import RowOptions
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import TEXT_CELLS, Reading, format_of, printable, read_file
 from gradewire_cli.rows.input_file import named_columns
-from gradewire_cli.rows.row import open_rows
+from gradewire_cli.rows.row import flags_of, open_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,16 +40,52 @@ LABEL_NAMES: Final = (
 )
 """Usual names of the label's column in a file that contains only labels."""
 
+FLAGS: Final = "flags"
+ERROR_CLASS: Final = "error_class"
+NO_FLAG: Final = "none"
+"""The word in a cell of flags that says that the annotator sees no reason for a flag."""
+
+
+def annotator_column(kind: str, annotator: str) -> str:
+    """Return the column of an annotator's flags or classes. No annotator's name has a colon."""
+    return f"{kind}:{annotator}"
+
+
+def _is_mark(column: str) -> bool:
+    kind, _, _ = column.partition(":")
+    return bool(similar_columns((FLAGS, ERROR_CLASS), [kind]))
+
+
 labels_file_options = stacked(option("--labels-file"), option("--labels-map", multiple=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What annotators wrote about a row besides its label.
+
+    Attributes:
+        flags: Each flag that an annotator set.
+        error_class: The class that most annotators gave, or "" without one.
+    """
+
+    flags: tuple[str, ...] = ()
+    error_class: str = ""
+
+    def on(self, row: Row) -> Row:
+        """Return the row with these flags in addition to its own, and with this class if there is one."""
+        flags = tuple(dict.fromkeys((*row.flags, *self.flags)))
+        return replace(row, flags=flags, error_class=self.error_class or row.error_class)
 
 
 @dataclass(frozen=True, slots=True)
 class LabelsFile:
     """A file with labels, and the options for reading it.
 
+    The columns flags and error_class, or `annotator_column` of each annotator, are read too.
+
     Attributes:
         adds: True for --add. Rows without a label in the file keep their own. If no column has a usual name of a label,
-            every column except the id contains an annotator's labels.
+            every other column except the id contains an annotator's labels.
     """
 
     path: str
@@ -65,13 +102,17 @@ class LabelsFile:
         only_texts = format_of(self.path, None) in TEXT_CELLS
         options = self._with_annotators() if self.adds else self.options
         records = read_file(self.path, Reading(columns=options.named_columns))
-        source = open_rows(self.path, records, options, only_texts=only_texts)
+        source = open_rows(self.path, records, replace(options, kept_columns=None), only_texts=only_texts)
         self._check_label_column(source.columns, options)
         labels: dict[str, HumanLabel] = {}
         positions: dict[str, str] = {}
+        marks: dict[str, Marks] = {}
         for row in source.rows:
             self._add(row, labels, positions)
-        return JoinedLabels(self.path, labels, self.adds)
+            found = _marks(row)
+            if row.has_id and (found.flags or found.error_class):
+                marks[id_key(row.id)] = found
+        return JoinedLabels(self.path, labels, self.adds, marks)
 
     def _with_annotators(self) -> RowOptions:
         """Return the options, with every column except the id as an annotator's if no column is known as a label's."""
@@ -81,7 +122,7 @@ class LabelsFile:
         known = {"label", "labels"} & self.options.columns.keys() or similar_columns(
             (*LABEL_NAMES, *ALIASES["labels"]), columns
         )
-        names = [column for column in columns if column not in ids]
+        names = [column for column in columns if column not in ids and not _is_mark(column)]
         if known or not ids or not names:
             return self.options
         field_name = "labels" if len(names) > 1 else "label"
@@ -115,18 +156,33 @@ class LabelsFile:
             )
 
 
+def _marks(row: Row) -> Marks:
+    given: dict[str, list[Any]] = {FLAGS: [], ERROR_CLASS: []}
+    for column, value in row.kept_columns.items():
+        kind, between, _ = column.partition(":")
+        if between and kind in given:
+            given[kind].append(value)
+    flags = dict.fromkeys((*row.flags, *(flag for value in given[FLAGS] for flag in flags_of(value))))
+    classes = Counter(str(value).strip() for value in given[ERROR_CLASS] if str(value or "").strip())
+    most = [name for name, number in classes.items() if number == max(classes.values())]
+    own = row.error_class or (most[0] if len(most) == 1 else "")
+    return Marks(tuple(flag for flag in flags if flag != NO_FLAG), own)
+
+
 @dataclass(slots=True)
 class JoinedLabels:
     """The labels of a file by id, joined to rows one after another.
 
     Attributes:
         adds: True if rows without a label in the file keep their own.
+        marks: Annotators' flags and classes of errors by id.
         used: Ids of the labels that have a row.
     """
 
     path: str
     labels: Mapping[str, HumanLabel]
     adds: bool = False
+    marks: Mapping[str, Marks] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
 
     @property
@@ -153,10 +209,11 @@ class JoinedLabels:
                 )
             if key is not None and human is not None:
                 self.used.add(key)
+            marked = self.marks[key].on(row) if key in self.marks else row
             if human is None and self.adds:
-                yield row
+                yield marked
             else:
-                yield replace(row, human=human or HumanLabel())
+                yield replace(marked, human=human or HumanLabel())
 
     def has(self, row: Row) -> bool:
         """Return True if the file has a label for this row."""
