@@ -54,7 +54,7 @@ NAMES: Final = re.compile(r"``.*?``|`.*?`|\]\([^)]*\)|\\input\{\w+\}|^ +\w+:", r
 """Code, addresses, and names of arguments, which may have any words."""
 EXAMPLES: Final = re.compile(r"\x08.*?(?:\n\s*\n|$)", re.DOTALL)
 """Paragraphs that click shows as they are, such as commands."""
-DATA: Final = ("benchmarks/agreement/ave_stand_in/descriptions.py", "server/src/gradewire_server/encoders/local.py")
+DATA: Final = ("client/src/gradewire_cli/bench/ave_descriptions.py", "server/src/gradewire_server/encoders/local.py")
 """Files whose messages are data: texts to grade, and texts that measure an error."""
 
 

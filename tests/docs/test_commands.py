@@ -22,6 +22,7 @@ from benchmarks.data.__main__ import main as data
 from click.testing import CliRunner, Result
 from tests.docs.documented_commands import COMMANDS, PAGES, ROOT, Documented, documented_in
 from tests.docs.sample_files import write_samples
+from tests.support.debian.wordnet import wordnet_files
 from tests.support.servers.server_process import ServerProcess
 
 from gradewire_cli.group import gradewire
@@ -160,6 +161,7 @@ def run_page(
     shutil.copytree(minilm / "all-MiniLM-L6-v2", repository / "all-MiniLM-L6-v2", copy_function=os.link)
     monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(repository))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("GRADEWIRE_WORDNET_DIRECTORY", str(wordnet_files()))
     monkeypatch.chdir(tmp_path / "page")
     taken: dict[str, str] = {}
 

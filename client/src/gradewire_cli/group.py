@@ -47,6 +47,7 @@ _BENCH_COMMANDS = {
     "flips": ("gradewire_cli.bench.flips", "Metrics' reactions to one changed place, and to harmless edits."),
     "knvqa": ("gradewire_cli.bench.accuracy", "KNVQA-Eval: evaluators' verdicts against human verdicts, by model."),
     "load": ("gradewire_cli.bench.load.command", "Load-test a server, up to twice the rate that it sustains."),
+    "make-ave": ("gradewire_cli.bench.make_ave", "AVE: make samples for bench ave from your own graded answers."),
     "smile": ("gradewire_cli.bench.smile", "SMILE without one of its terms, and with different sentence weights."),
     "pairs": (
         "gradewire_cli.bench.pairs",

@@ -15,7 +15,7 @@ from gradewire.references import EntryFailure, PrepareProgress, PrepareReport, S
 from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, everyday_quiet_option
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.help import command, option, stacked
-from gradewire_cli.options.metrics import MetricOptions, is_usual, metric_options, metrics_help, read_prompt_file
+from gradewire_cli.options.metrics import MetricOptions, is_usual, metric_options, metrics_help, synthetic_generation
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, tell
 from gradewire_cli.results.journal import check_outputs, replacing
 from gradewire_cli.results.progress import progress
@@ -23,8 +23,6 @@ from gradewire_cli.rows.input_file import InputFile, input_file, input_options
 from gradewire_cli.scoring.corpus import FileReferences, over_a_file
 from gradewire_cli.scoring.plan import judge_notes, written_metrics
 from gradewire_proto.exit_codes import ExitCode
-
-_METRIC = "synthetic"
 
 generate_options = stacked(
     option("--generate", is_flag=True),
@@ -49,13 +47,7 @@ def generation_of(options: Mapping[str, Any]) -> SyntheticGeneration | None:
         return None
     if options["overwrite"] and out is None:
         raise click.UsageError("--overwrite needs --out FILE")
-    text = ""
-    if prompt is not None:
-        given_prompt = read_prompt_file(prompt).prompt
-        if given_prompt.metric != _METRIC:
-            raise InputError(f"--prompt {prompt}: this prompt is for {given_prompt.metric}, not for {_METRIC}")
-        text = given_prompt.text
-    return SyntheticGeneration(judge=judge or "", prompt=text)
+    return synthetic_generation(judge, prompt)
 
 
 def check_output(out: Path, source: InputFile, *, overwrite: bool) -> None:

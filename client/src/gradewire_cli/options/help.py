@@ -144,8 +144,8 @@ def command(  # noqa: PLR0913 - all optional and named
     """Return a decorator that creates a command.
 
     Args:
-        name: Key in help.toml, which contains the examples and the text below the options. The key's last word is
-            the command's name.
+        name: Key in help.toml, which contains the examples and the text below the options. The key is the command's
+            name, with the group's name and a hyphen before it.
         cls: The command's class.
         about: Help text above the examples. None means the docstring.
         failed_rows: Meaning of exit code 1, see `exit_codes`.
@@ -157,7 +157,7 @@ def command(  # noqa: PLR0913 - all optional and named
     codes = exit_codes(failed_rows=failed_rows, condition=condition, not_better=not_better)
     end = texts["text"].format(columns=column_help(), exit_codes=codes, **blocks)
     attributes = {"examples": texts["examples"], "epilog": end, "help": about}
-    return click.command(name.rpartition("-")[2], cls=cls, **attributes)
+    return click.command(name.partition("-")[2] or name, cls=cls, **attributes)
 
 
 def column_help() -> str:

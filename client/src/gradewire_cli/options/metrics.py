@@ -13,10 +13,12 @@ from gradewire.metrics import METRIC_TYPES, PRESETS, SYNTHETIC_MODES, Preset, Sy
 from gradewire.metrics.base import Metric, ParameterKind, WireParameter, wire_parameters
 from gradewire.metrics.prompts import PromptText, read_prompt_text
 from gradewire.options import USUAL_METRICS
+from gradewire.references import SyntheticGeneration
 from gradewire_cli.options.help import option, stacked
 from gradewire_cli.problems import InputError, named_errors, one_line_errors
 
 _HELP_COLUMNS = 78
+_SYNTHETIC = "synthetic"
 _PLACEHOLDERS = {
     ParameterKind.FLAG: "true|false",
     ParameterKind.COUNT: "N",
@@ -42,6 +44,22 @@ def read_bytes(path: Path) -> bytes:
 def read_prompt_file(path: Path) -> GivenPrompt:
     """Read a prompt file; raise InputError if it cannot be read, or InvalidRequest if it is not a prompt file."""
     return GivenPrompt(path, read_prompt_text(read_bytes(path), str(path)))
+
+
+def synthetic_generation(judge: str | None, prompt: Path | None) -> SyntheticGeneration:
+    """Return the writer of synthetic answers. None means the default judge, or the default prompt.
+
+    Raises:
+        InputError: The prompt file cannot be read, or is for another metric.
+        InvalidRequest: The file is not a prompt file.
+    """
+    text = ""
+    if prompt is not None:
+        given = read_prompt_file(prompt).prompt
+        if given.metric != _SYNTHETIC:
+            raise InputError(f"--prompt {prompt}: this prompt is for {given.metric}, not for {_SYNTHETIC}")
+        text = given.text
+    return SyntheticGeneration(judge=judge or "", prompt=text)
 
 
 def with_prompts(metrics: Iterable[Metric], prompts: Sequence[GivenPrompt]) -> list[Metric]:

@@ -1,10 +1,11 @@
 """Dates and numbers in another form, which a person would call the same."""
 
 import pytest
-from benchmarks.agreement.ave_stand_in.shifts import KEPT, Shift, other_value_form, shifted
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.benchmarks.agreement.ave_stand_in.words import WORDS, FewWords
+from tests.cli.bench.few_words import WORDS, FewWords
+
+from gradewire_cli.bench.ave_shifts import KEPT, Shift, other_value_form, shifted
 
 
 @pytest.mark.parametrize(

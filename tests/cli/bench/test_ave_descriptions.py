@@ -1,10 +1,11 @@
 """What questions ask for."""
 
 import pytest
-from benchmarks.agreement.ave_stand_in.descriptions import PLAIN, WORDY, asked, described
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.benchmarks.agreement.ave_stand_in.words import WORDS
+from tests.cli.bench.few_words import WORDS
+
+from gradewire_cli.bench.ave_descriptions import PLAIN, WORDY, asked, described
 
 
 @pytest.mark.parametrize(

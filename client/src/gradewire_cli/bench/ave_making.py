@@ -1,22 +1,21 @@
-"""Make the stand-in's rows from labelled rows."""
+"""Make samples like AVE's from graded answers, for `gradewire bench make-ave`."""
 
 from __future__ import annotations
 
 import re
 import string
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
-from benchmarks.agreement.ave_stand_in.descriptions import asked, described
-from benchmarks.agreement.ave_stand_in.shifts import KEPT, shifted
-
+from gradewire_cli.bench.ave_descriptions import Description, asked, described
+from gradewire_cli.bench.ave_shifts import KEPT, shifted
 from gradewire_stats.calibration.labelled_rows import half_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from benchmarks.agreement.ave_stand_in.shifts import Thesaurus, WordForms
+    from gradewire_cli.bench.ave_shifts import Thesaurus, WordForms
 
 # Raise this version when the same rows and seed give different texts.
 VERSION = 1
@@ -28,7 +27,11 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledAnswer:
-    """A row with a human label."""
+    """An answer with a human grade, on any scale.
+
+    Attributes:
+        told_apart: Values by column that distinguish questions with the same words, such as ``image``.
+    """
 
     id: str
     question: str
@@ -36,17 +39,19 @@ class LabelledAnswer:
     prediction: str
     label: float
     dataset: str
+    told_apart: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StandInRow:
+class MadeSample:
     """A sample with its three parts.
 
     Attributes:
         descriptions: Sentences that describe the prediction, for part 2.
         shifted_references: The references rewritten, for part 3.
         half: The question's half (`gradewire_stats.calibration.labelled_rows`).
-        made: Version and seed of the generator.
+        made: Version and seed of the generator, and the judge that wrote descriptions.
+        told_apart: See `LabelledAnswer`.
     """
 
     id: str
@@ -62,39 +67,64 @@ class StandInRow:
     description_forms: tuple[str, ...]
     shifts: tuple[str, ...]
     made: str
+    told_apart: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The sample as a row for `gradewire bench ave`."""
+        columns = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "told_apart"}
+        return columns | dict(self.told_apart)
 
 
 @dataclass(slots=True)
-class StandIn:
-    """The stand-in's rows, with statistics: skipped rows by reason, references and descriptions by method."""
+class MadeSamples:
+    """Samples, with counts of references and descriptions by method.
 
-    rows: list[StandInRow] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=Counter)
+    Attributes:
+        kept_rows: Number of samples whose references all stay as they are.
+    """
+
+    rows: list[MadeSample] = field(default_factory=list)
     shifts: Counter[str] = field(default_factory=Counter)
     kept_rows: int = 0
     forms: Counter[str] = field(default_factory=Counter)
 
 
-def stand_in(
+@dataclass(frozen=True, slots=True)
+class JudgedDescriptions:
+    """Descriptions by a judge.
+
+    Attributes:
+        sentences: Sentence by question and prediction.
+        writer: Identifier of the judge and its prompt.
+    """
+
+    sentences: Mapping[tuple[str, str], str]
+    writer: str
+
+
+def make_samples(  # noqa: PLR0913 - keyword options with defaults
     answers: Iterable[LabelledAnswer],
     *,
     words: WordForms,
     thesaurus: Thesaurus,
     seed: int = 0,
-    max_words: int = MAX_WORDS,
-) -> StandIn:
-    """Make the stand-in from short answers that do not match a reference exactly.
+    judged: JudgedDescriptions | None = None,
+    done: Callable[[int], None] = lambda _: None,
+) -> MadeSamples:
+    """Make a sample from each answer; `unfit` says which answers have no sample.
 
-    A row's texts depend only on `seed` and the row. Predictions with more than `max_words` words are skipped.
+    A sample's texts depend only on `seed`, the answer and the judge's sentence, which replaces the first description.
+    After each answer, the function calls `done` with the number of answers so far.
     """
-    found = StandIn()
-    for answer in answers:
-        if reason := _unfit(answer, max_words):
-            found.left_out[reason] += 1
-            continue
+    found = MadeSamples()
+    writer = "" if judged is None else f", judge {judged.writer}"
+    for number, answer in enumerate(answers, 1):
         # The key includes the content because IDs may repeat in a file.
         key = f"{VERSION} {seed} {answer.id} {answer.question} {answer.prediction}"
         descriptions = described(answer.question, answer.prediction, key=key, words=words)
+        if judged is not None and (sentence := judged.sentences.get((answer.question, answer.prediction))):
+            descriptions = (Description(sentence, "judge"), *descriptions[1:])
         kind = asked(answer.question).kind
         shifts = [
             shifted(reference, key=f"{key} {reference}", of_person=kind == "person", words=words, thesaurus=thesaurus)
@@ -104,7 +134,7 @@ def stand_in(
         found.shifts.update(shift.how for shift in shifts)
         found.kept_rows += all(shift.how == KEPT for shift in shifts)
         found.rows.append(
-            StandInRow(
+            MadeSample(
                 id=answer.id,
                 question=answer.question,
                 references=answer.references,
@@ -117,13 +147,19 @@ def stand_in(
                 question_kind=kind,
                 description_forms=tuple(description.form for description in descriptions),
                 shifts=tuple(shift.how for shift in shifts),
-                made=f"gradewire ave stand-in {VERSION}, seed {seed}",
+                made=f"gradewire ave stand-in {VERSION}, seed {seed}{writer}",
+                told_apart=answer.told_apart,
             )
         )
+        done(number)
     return found
 
 
-def _unfit(answer: LabelledAnswer, max_words: int) -> str:
+def unfit(answer: LabelledAnswer, max_words: int) -> str:
+    """Return the reason why an answer makes no sample, or "".
+
+    AVE's samples are short and differ from every reference (paper, section 3.3).
+    """
     if not answer.prediction.strip():
         return "the prediction is empty"
     if len(answer.prediction) > _MAX_CHARACTERS or len(answer.prediction.split()) > max_words:

@@ -8,9 +8,10 @@ import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from gradewire_cli.lazy_commands import server_module
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import ModuleType
 
 
 # The lexicon has no longer words.
@@ -75,11 +76,11 @@ class WordForms:
     """Inflections from lemminflect's lexicon.
 
     Raises:
-        ImportError: lemminflect is not installed.
+        InputError: lemminflect is not installed.
     """
 
     def __init__(self) -> None:
-        self._lexicon = _lexicon()
+        self._lexicon = server_module("lemminflect")
         self._lemmas = lru_cache(maxsize=_REMEMBERED)(self._looked_up)
 
     def lemma(self, word: str, part: str) -> str | None:
@@ -123,13 +124,6 @@ class WordForms:
             return ()
         found: Any = self._lexicon.getAllLemmas(word, upos=part)
         return tuple(found.get(part, ()))
-
-
-def _lexicon() -> ModuleType:
-    import lemminflect
-
-    module: ModuleType = lemminflect
-    return module
 
 
 def other_value_form(text: str) -> tuple[str, str] | None:

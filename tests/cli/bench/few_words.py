@@ -1,6 +1,6 @@
 """A thesaurus of a few words, as WordNet has them, and the lexicon."""
 
-from benchmarks.agreement.ave_stand_in import WordForms
+from gradewire_cli.bench.ave_shifts import WordForms
 
 WORDS = WordForms()
 _SENSES = {

@@ -1,11 +1,18 @@
-"""The stand-in, from labelled rows."""
+"""Samples like AVE's, from graded answers."""
 
 from dataclasses import replace
 
 import pytest
-from benchmarks.agreement.ave_stand_in import LabelledAnswer, StandIn, exact_match, stand_in
-from tests.benchmarks.agreement.ave_stand_in.words import WORDS, FewWords
+from tests.cli.bench.few_words import WORDS, FewWords
 
+from gradewire_cli.bench.ave_making import (
+    JudgedDescriptions,
+    LabelledAnswer,
+    MadeSamples,
+    exact_match,
+    make_samples,
+    unfit,
+)
 from gradewire_stats.calibration.labelled_rows import half_of
 
 ROW = LabelledAnswer(
@@ -18,8 +25,8 @@ ROW = LabelledAnswer(
 )
 
 
-def made(*answers: LabelledAnswer, seed: int = 0, max_words: int = 5) -> StandIn:
-    return stand_in(answers, words=WORDS, thesaurus=FewWords(), seed=seed, max_words=max_words)
+def made(*answers: LabelledAnswer, seed: int = 0, judged: JudgedDescriptions | None = None) -> MadeSamples:
+    return make_samples(answers, words=WORDS, thesaurus=FewWords(), seed=seed, judged=judged)
 
 
 def test_a_row_has_its_three_parts_and_says_how_they_were_made() -> None:
@@ -52,10 +59,30 @@ def test_the_same_seed_gives_the_same_row_in_any_company() -> None:
         ({"prediction": "x" * 10**6}, "the prediction has more than 5 words or 200 characters"),
     ],
 )
-def test_rows_that_do_not_fit_are_left_out_and_counted(change: dict[str, str], reason: str) -> None:
-    found = made(ROW, replace(ROW, **change), replace(ROW, **change))
-    assert len(found.rows) == 1
-    assert dict(found.left_out) == {reason: 2}
+def test_an_answer_that_does_not_fit_has_a_reason(change: dict[str, str], reason: str) -> None:
+    assert unfit(replace(ROW, **change), 5) == reason
+    assert unfit(ROW, 5) == ""
+    assert unfit(ROW, 1) == "the prediction has more than 1 words or 200 characters"
+
+
+def test_a_judges_sentence_takes_the_place_of_the_first_description() -> None:
+    other = replace(ROW, prediction="toad")
+    judged = JudgedDescriptions({(ROW.question, ROW.prediction): "Frogs live there."}, "synthetic/1?judge=j")
+    counted: list[int] = []
+    found = make_samples([ROW, other], words=WORDS, thesaurus=FewWords(), judged=judged, done=counted.append)
+    plain = made(ROW, other).rows
+    first, second = found.rows
+    assert first.descriptions == ("Frogs live there.", *plain[0].descriptions[1:])
+    assert first.description_forms[0] == "judge"
+    assert second.descriptions == plain[1].descriptions
+    assert {row.made for row in found.rows} == {"gradewire ave stand-in 1, seed 0, judge synthetic/1?judge=j"}
+    assert counted == [1, 2]
+
+
+def test_columns_that_tell_questions_apart_stay() -> None:
+    (row,) = made(replace(ROW, told_apart={"image": "7.jpg"})).rows
+    assert row.columns["image"] == "7.jpg"
+    assert set(row.columns) - set(made(ROW).rows[0].columns) == {"image"}
 
 
 def test_rows_that_keep_their_references_are_counted() -> None:

@@ -7,12 +7,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from benchmarks.agreement.ave_stand_in.shifts import DAY, MONTH
+from gradewire_cli.bench.ave_shifts import DAY, MONTH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from benchmarks.agreement.ave_stand_in.shifts import WordForms
+    from gradewire_cli.bench.ave_shifts import WordForms
 
 
 QuestionKind = Literal["person", "date", "place", "count", "amount", "measure", "reason", "yes_no", "named", "other"]
@@ -181,7 +181,7 @@ def _noun_words(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Description(NamedTuple):
-    """A sentence that describes an answer; `form` is "plain", "wordy", "restated" or "quoted"."""
+    """A sentence that describes an answer; `form` is "plain", "wordy", "restated", "quoted" or "judge"."""
 
     text: str
     form: str
