@@ -26,7 +26,7 @@ from gradewire_cli.scoring.plan import judge_notes
 
 if TYPE_CHECKING:
     from collections import Counter
-        from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from gradewire.references import PrepareProgress, SyntheticGeneration
     from gradewire.transport import Transport
