@@ -182,7 +182,11 @@ def _ave() -> list[dict[str, Any]]:
 
 def _official() -> dict[str, Any]:
     """Files as VQA v2 and SQuAD 2 have them."""
-    answers = [{"answer": "a cat", "answer_confidence": "yes", "answer_id": place} for place in range(1, 11)]
+    said = (*[("a cat", "yes")] * 8, ("a kitten", "yes"), ("a mat", "no"))
+    answers = [
+        {"answer": answer, "answer_confidence": sure, "answer_id": place}
+        for place, (answer, sure) in enumerate(said, 1)
+    ]
     asked = {"question_id": 7, "image_id": 3}
     types = {"question_type": "what is", "answer_type": "other", "multiple_choice_answer": "a cat"}
     has_answer = {"id": "a", "question": "What is on the mat?", "answers": [{"text": "a cat"}]}

@@ -17,7 +17,7 @@ from gradewire_cli.options.help import command, option, stacked
 from gradewire_cli.problems import InputError, one_line_errors, tell
 from gradewire_cli.results.journal import check_outputs, files_of, only_run
 from gradewire_cli.rows.files import is_url
-from gradewire_cli.rows.input_file import InputFile, input_file, input_options, labelled_official_option
+from gradewire_cli.rows.input_file import InputFile, input_file, input_options, labelled_official_options
 from gradewire_cli.scoring.labelled_rows import with_stored_scores
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _SUFFIX = ".labels.csv"
 
 label_options = stacked(
     input_options,
-    labelled_official_option,
+    labelled_official_options,
     option("--where", multiple=True),
     option("--scores", type=OUTPUT_FILE, multiple=True),
     option("--annotator", "annotators", multiple=True, default=("annotator",), show_default="annotator"),

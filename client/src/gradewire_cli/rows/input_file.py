@@ -27,6 +27,7 @@ from gradewire_cli.rows.official import (
     visit_bench,
     vlmevalkit,
     vqa,
+    vqa_annotators,
 )
 from gradewire_cli.rows.official.harness import OfficialFiles
 from gradewire_cli.rows.row import OTHER_FORMAT, Row, RowSource, open_rows
@@ -38,13 +39,18 @@ _LOGS: Final[dict[str, OfficialFiles]] = {
     for files in (*(each.FILES for each in (lm_eval, lmms_eval, vlmevalkit, inspect_ai)), *human_labels.FILES)
 }
 
+_WITH_QUESTIONS: Final = (_VQA, _SQUAD, visit_bench.NAME, vqa_annotators.NAME)
+
 official_options = stacked(
-    option("--from", "official", type=click.Choice((_VQA, _SQUAD, visit_bench.NAME, *_LOGS))),
+    option("--from", "official", type=click.Choice((*_WITH_QUESTIONS, *_LOGS))),
     option("--questions"),
     option("--annotations"),
     option("--filter", "sample_filter"),
 )
-labelled_official_option = option("--from", "official", type=click.Choice(tuple(_LOGS)), rare=True)
+labelled_official_options = stacked(
+    option("--from", "official", type=click.Choice((*_LOGS, vqa_annotators.NAME)), rare=True),
+    option("--questions"),
+)
 # For commands that compare models' answers.
 compared_official_options = stacked(
     option(
@@ -72,10 +78,12 @@ def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
             raise click.UsageError(f"--from {name} sets how files are read. Leave out --{each.replace('_', '-')}")
     if annotations and name != _VQA:
         raise click.UsageError(f"--annotations needs --from {_VQA}")
-    if questions and name not in {_VQA, _SQUAD, visit_bench.NAME}:
-        raise click.UsageError(f"--questions needs --from {_VQA} or --from {_SQUAD} or --from {visit_bench.NAME}")
+    if questions and name not in _WITH_QUESTIONS:
+        raise click.UsageError(f"--questions needs --from {' or --from '.join(_WITH_QUESTIONS)}")
     if name == visit_bench.NAME:
         return visit_bench.files(questions or "")
+    if name == vqa_annotators.NAME:
+        return vqa_annotators.files(questions or "")
     if name in {_VQA, _SQUAD}:
         return _with_questions(name, questions, annotations or "")
     files = _LOGS.get(str(name))

@@ -16,7 +16,7 @@ from gradewire_cli.options.metrics import MetricOptions, metric_options_of
 from gradewire_cli.problems import one_line_errors, tell
 from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.progress import progress
-from gradewire_cli.rows.input_file import InputFile, input_file, labelled_official_option
+from gradewire_cli.rows.input_file import InputFile, input_file, labelled_official_options
 from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows, label_named, with_stored_scores
 from gradewire_cli.scoring.labels_file import LabelsFile, labels_file_of, labels_file_options
 from gradewire_cli.scoring.plan import resolve_plan, scoring_options, single_metric, without_all
@@ -41,7 +41,7 @@ def draw_options(*, resamples: int) -> Callable[[Command], Command]:
 def labelled_options(*, resamples: int) -> Callable[[Command], Command]:
     """Return a decorator that adds options for rows, scores and labels, and `draw_options`."""
     return stacked(
-        labelled_official_option,
+        labelled_official_options,
         option("--where", multiple=True),
         option("--scores", type=OUTPUT_FILE, multiple=True),
         labels_file_options,

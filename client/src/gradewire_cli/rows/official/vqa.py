@@ -33,7 +33,7 @@ def vqa_records(path: str, questions: str, annotations: str) -> Iterator[Record]
     Raises:
         InputError: A file is missing, not JSON, or in an unknown format; or no question has an annotation.
     """
-    asked, unusable = _questions(questions, annotations)
+    asked, unusable = annotated_questions(questions, annotations)
     results = _entries(path, json_document(path))
     first: dict[str, int] = {}
     for index, entry in enumerate(results):
@@ -68,8 +68,19 @@ def _problem(entry: object, identifier: str, questions: Mapping[str, Any], first
     return ""
 
 
-def _questions(path: str, annotations: str) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Return each question's fields, and the reasons why questions cannot be scored, both by question ID."""
+def annotated_questions(
+    path: str, annotations: str, way_out: str = ""
+) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Return each question's fields, and the reasons why questions cannot be scored, both by question ID.
+
+    Args:
+        path: Path of the questions.
+        annotations: Path of the annotations, or "" if the questions file contains the answers.
+        way_out: The end of the message if no question has an answer; by default, it names --annotations.
+
+    Raises:
+        InputError: A file is missing, not JSON, or in an unknown format; or no question has an annotation.
+    """
     asked: dict[str, dict[str, Any]] = {}
     unusable: dict[str, str] = {}
     for entry in _entries(path, json_document(path)):
@@ -94,7 +105,7 @@ def _questions(path: str, annotations: str) -> tuple[dict[str, dict[str, Any]], 
         if not fields.get("references"):
             unusable.setdefault(identifier, f"answers question {printable(identifier)}, which has no answers")
     if asked and len(unusable) == len(asked):
-        way_out = "Use another --annotations" if annotations else "Use --annotations FILE"
+        way_out = way_out or ("Use another --annotations" if annotations else "Use --annotations FILE")
         why = next(iter(unusable.values())).removeprefix("answers ").replace(", which", "", 1)
         raise InputError(f"{path}: {why}. {way_out}")
     return asked, unusable
