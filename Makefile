@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help bench-data demo up down validate-deploy test test-needs test-compile test-alone test-export test-evaluation test-frameworks test-typescript test-bulk test-hostile test-search test-verl quick lint docs bench bench-peers bench-same-rows bench-agreement bench-bulk bench-judge bench-load bench-memory bench-triton soak proto lock clean
+.PHONY: help bench-data demo up down validate-deploy test test-needs test-compile test-alone test-export test-evaluation test-frameworks test-typescript test-bulk test-hostile test-search test-verl quick lint docs bench bench-peers bench-same-rows bench-agreement bench-bulk bench-judge bench-load bench-memory bench-papers bench-triton soak proto lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 20
@@ -209,6 +209,9 @@ bench-agreement: $(VENV)/.dev-installed $(MODEL) ## measure agreement of every m
 
 bench-judge: $(VENV)/.dev-installed $(MODEL) ## measure agreement of the judge's metrics with human labels, into benchmarks/results/judge.md (DATA=DIR: the labelled rows; the judge must be built)
 	@$(TIMED); $(BIN)/python -m benchmarks.judges.agreement --data $(DATA) $(ARGS)
+
+bench-papers: $(VENV)/.dev-installed $(MODEL) ## compare our values with the tables of five papers, into docs/research/papers.md (ARGS='--only smile': one paper; DATA=DIR: the labelled rows; the judge must be built)
+	@$(TIMED); $(BIN)/python -m benchmarks.papers --data $(DATA) $(ARGS)
 
 bench-load: $(VENV)/.dev-installed $(MODEL) ## measure every mix and engine at the knee and at twice its load, into benchmarks/results/load.md (on a quiet machine)
 	@$(TIMED); $(BIN)/python -m benchmarks.load.knees --write $(ARGS)

@@ -1,0 +1,1 @@
+"""Compare measured values with the tables of the five papers whose metrics gradewire has."""

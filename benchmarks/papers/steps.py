@@ -1,0 +1,234 @@
+"""Measure our values: score rows with gradewire's own commands, and keep the tables that the page needs.
+
+Scores and vectors stay in the work folder, so an interrupted run resumes and a complete run computes nothing again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from benchmarks.common.rows import Row, read_lines, require_files, resume_or_overwrite
+from benchmarks.common.servers import GRADEWIRE, run_gradewire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+VISUAL: Final = ROOT / "examples" / "visual_questions.jsonl"
+MODELS: Final = ("chatgpt", "fid", "gpt35", "gpt4", "newbing")
+HEADLINE: Final = ("gpt35", "gpt4")
+ENCODERS: Final = ("all-MiniLM-L6-v2", "all-mpnet-base-v2")
+KNVQA_BERTSCORE: Final = "bertscore?with_question=true"
+WORDS: Final = (
+    *("exact_match", "easy_match", "lexical_match", "vqa_accuracy?consensus=direct"),
+    *("rouge_l", "meteor"),
+)
+VECTORS: Final = ("smile:v1", "smile:fast", "smile:paper", "sbert", "sfve", "bertscore", KNVQA_BERTSCORE)
+VISUAL_WORDS: Final = ("vqa_accuracy", "soft_vqa_accuracy", "meteor", "rouge_l", "exact_match", "easy_match")
+# LAVE's paper asks for a reason first. A reason makes the default judge worse, so the ablations start from `lave`.
+LAVE: Final = ("lave", "lave?shots=1", "lave?shots=4", "lave?reference_filter=0", "lave?caption=true")
+LAVE_WITH_REASON: Final = "lave?mode=rationale"
+AVE_WORDS: Final = ("bleu?max_ngram=2", "bleu", "rouge_l", "meteor")
+AVE_VECTORS: Final = (
+    *("sbert?model=all-MiniLM-L6-v2", "sfve?model=all-MiniLM-L6-v2"),
+    *("sfve?model=all-mpnet-base-v2", "sfve?model=sfve-mini"),
+)
+EVERY_ABLATED: Final = 2
+SAMPLED_QUESTIONS: Final = {"encoders": 100, "judge": 50}
+FIRST_REFERENCES: Final = 3
+_MEASURED: Final = ("pearson", "spearman", "kendall")
+
+
+@dataclass(frozen=True)
+class Work:
+    """Folders of a run.
+
+    Attributes:
+        data: Labelled rows.
+        kept: Scores, vectors and tables of earlier runs.
+    """
+
+    data: Path
+    kept: Path
+
+    def rows(self, name: str) -> list[Row]:
+        """Return the rows of a file of the data folder; exit with code 2 if it is missing."""
+        return read_lines(self.data / name)
+
+    def written(self, name: str, rows: Iterable[Row]) -> Path:
+        """Write rows to a file of the work folder, and return its path."""
+        path = self.kept / f"{name}.rows.jsonl"
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+        return path
+
+    def scored(self, name: str, rows: Path, metrics: Sequence[str], *more: object) -> Path:
+        """Score rows, or continue an earlier run, and return the file with the scores."""
+        wanted = ",".join(metrics)
+        # Different metrics or rows get a different file; otherwise, --resume refuses to mix scores.
+        digest = hashlib.blake2b(wanted.encode() + rows.read_bytes(), digest_size=4).hexdigest()
+        out = self.kept / f"{name}-{digest}.jsonl"
+        run_gradewire(
+            *("score", rows, "--embedded", "--metrics", wanted, "--out", out, "--fail-on", "never", *more),
+            *("--deadline-s", "3600", "--disk-directory", self.kept / "store", resume_or_overwrite(out)),
+        )
+        return out
+
+    def table(self, name: str, *command: object) -> str:
+        """Run a command that writes Markdown, and return its tables without the metrics' identifiers."""
+        out = self.kept / f"{name}.md"
+        run_gradewire(*command, "--quiet", "--markdown", out)
+        return out.read_text("utf-8")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A part of the measurement.
+
+    Attributes:
+        papers: Papers whose tables use the step.
+        about: What the step does, for the list of steps.
+        run: Returns the content of the step's blocks in benchmarks/results/papers.md by name.
+    """
+
+    name: str
+    papers: tuple[str, ...]
+    about: str
+    run: Callable[[Work], dict[str, str]]
+
+
+def sampled(rows: Iterable[Row], models: Sequence[str], questions: int) -> list[Row]:
+    """Return the rows of these models on `questions` questions of each data set, drawn by a hash of the question."""
+    by_question: dict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
+    for row in rows:
+        if row["model"] in models:
+            by_question[row["dataset"], row["question"]][row["model"]] = row
+    whole = sorted(
+        (key for key, answers in by_question.items() if len(answers) == len(models)),
+        key=lambda key: (key[0], hashlib.blake2b(key[1].encode()).digest()),
+    )
+    taken: dict[str, int] = defaultdict(int)
+    chosen: list[Row] = []
+    for key in whole:
+        if taken[key[0]] < questions:
+            taken[key[0]] += 1
+            chosen += (by_question[key][model] for model in models)
+    return chosen
+
+
+def evouna(work: Work) -> dict[str, str]:
+    """Compare the metrics without a judge with the annotators of EVOUNA, all rows."""
+    rows = work.data / "evouna_dev.jsonl"
+    require_files(rows)
+    scores = [
+        f"--scores={work.scored('evouna-words', rows, WORDS)}",
+        f"--scores={work.scored('evouna-vectors', rows, VECTORS)}",
+    ]
+    headline = ("--where", f"model={','.join(HEADLINE)}", "--embedded", "--disk-directory", work.kept / "store")
+    cuts = ("--cut", f"{KNVQA_BERTSCORE}=0.5")
+    return {
+        "evouna-agreement": work.table("agreement", "agree", rows, *scores, "--statistics", "pearson,kendall"),
+        "evouna-accuracy": work.table("accuracy", "bench", "accuracy", rows, *scores),
+        "evouna-verdicts": work.table("verdicts", "bench", "knvqa", rows, *scores, *cuts),
+        "evouna-terms": work.table("terms", "bench", "smile", rows, *headline),
+    }
+
+
+def encoders(work: Work) -> dict[str, str]:
+    """Compare both encoders on the same rows."""
+    rows = work.written("encoders", sampled(work.rows("evouna_dev.jsonl"), MODELS, SAMPLED_QUESTIONS["encoders"]))
+    metrics = [f"{metric}?model={model}" for model in ENCODERS for metric in ("smile:fast", "sbert")]
+    scores = work.scored("encoders", rows, metrics)
+    command = ("agree", rows, f"--scores={scores}", "--statistics", "pearson,kendall", "--compare")
+    return {"encoders": work.table("encoders", *command, metrics[2], metrics[0])}
+
+
+def judge(work: Work) -> dict[str, str]:
+    """Compare SMILE with generated sentences, and the judge's grades, on the same rows."""
+    drawn = sampled(work.rows("evouna_dev.jsonl"), HEADLINE, SAMPLED_QUESTIONS["judge"])
+    rows = work.written("judge", ({**row, "references": row["references"][:FIRST_REFERENCES]} for row in drawn))
+    prepare = (GRADEWIRE, "prepare", rows, "--embedded", "--generate", "--disk-directory", work.kept / "store")
+    done = subprocess.run([str(word) for word in prepare], check=False, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    both = ("smile:v1?synthetic=none", "smile:v1?synthetic=prepared")
+    smile = work.scored("judge-smile", rows, both, "--reference-set", done.stdout.strip())
+    words = work.scored("judge-words", rows, (*WORDS, "sbert", "bertscore"))
+    grade = work.scored("judge-grade", rows, ("judge_grade",))
+    scores = [f"--scores={path}" for path in (smile, words, grade)]
+    agree = ("agree", rows, *scores, "--statistics", "pearson,kendall")
+    return {
+        "judge-agreement": work.table("judge-agreement", *agree, "--compare", both[1], both[0]),
+        "judge-accuracy": work.table("judge-accuracy", "bench", "accuracy", rows, *scores),
+        "judge-deviation": work.table(
+            "judge-deviation", "bench", "accuracy", rows, *scores, "--against", "judge_grade"
+        ),
+    }
+
+
+def visual(work: Work) -> dict[str, str]:
+    """Compare metrics and LAVE on the held-out answers about pictures in examples."""
+    rows = work.written("visual", _held_out())
+    scores = (
+        work.scored("visual-words", rows, (*VISUAL_WORDS, "smile:v1", "sbert", "bertscore")),
+        work.scored("visual-lave", rows, ("lave",)),
+    )
+    statistics = ("--statistics", ",".join(_MEASURED))
+    command = ("agree", rows, *(f"--scores={path}" for path in scores), *statistics)
+    return {"visual": work.table("visual", *command)}
+
+
+def lave(work: Work) -> dict[str, str]:
+    """Leave out or add parts of LAVE's prompt, on every second of the answers of step `visual`."""
+    rows = work.written("lave", _held_out()[::EVERY_ABLATED])
+    scores = [work.scored("lave", rows, (metric,)) for metric in (*LAVE, LAVE_WITH_REASON)]
+    command = ("agree", rows, *(f"--scores={path}" for path in scores), "--statistics", "spearman,kendall")
+    return {"lave": work.table("lave", *command)}
+
+
+def ave(work: Work) -> dict[str, str]:
+    """Measure AVE's properties on its stand-in, with encoders before and after training."""
+    answers = work.data / "evouna_dev.jsonl"
+    require_files(answers)
+    samples = work.kept / "stand-in.jsonl"
+    _run_program("benchmarks.agreement.ave_stand_in", answers, "--where", "model=fid", "--out", samples)
+    items = work.kept / "stand-in.items.jsonl"
+    run_gradewire("bench", "ave", samples, "--items", items)
+    scores = [f"--scores={work.scored('ave', items, metrics)}" for metrics in (AVE_WORDS, AVE_VECTORS)]
+    return {"ave": work.table("ave", "bench", "ave", samples, *scores)}
+
+
+def visit_bench(work: Work) -> dict[str, str]:
+    """Rank VisIT-Bench's models by the program that writes benchmarks/results/visit-bench.md."""
+    data = work.data / "visit_bench_dev.jsonl"
+    require_files(data)
+    _run_program("benchmarks.agreement.visit_bench", "--data", data, "--kept", work.kept / "visit")
+    return {}
+
+
+STEPS: Final = (
+    Step("evouna", ("smile", "knvqa"), "metrics without a judge on EVOUNA", evouna),
+    Step("encoders", ("smile",), "two encoders on EVOUNA", encoders),
+    Step("judge", ("smile",), "generated sentences and grades by the judge on EVOUNA", judge),
+    Step("visual", ("smile", "lave"), "metrics and LAVE on answers about pictures", visual),
+    Step("lave", ("lave",), "LAVE's prompt by parts", lave),
+    Step("ave", ("sfve",), "AVE's properties on its stand-in", ave),
+    Step("visit-bench", ("visit-bench",), "ten models of VisIT-Bench", visit_bench),
+)
+
+
+def _held_out() -> list[Row]:
+    return [row for row in read_lines(VISUAL) if row["half"] == "held_out"]
+
+
+def _run_program(module: str, *arguments: object) -> None:
+    """Run a program of benchmarks; if it fails, exit with its code."""
+    command = (sys.executable, "-m", module, *map(str, arguments))
+    if code := subprocess.run(command, check=False).returncode:
+        raise SystemExit(code)
