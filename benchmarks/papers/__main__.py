@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.common.measurements import machine, with_block, write_block
-from benchmarks.common.rows import DATA_DIRECTORY
+from benchmarks.common.rows import DATA_DIRECTORY, require_files
 from benchmarks.judges.agreement import judge_environment
 from benchmarks.papers.page import PAGE, RESULTS, ROOT, Papers
 from benchmarks.papers.steps import STEPS, Step, Work
@@ -44,6 +44,7 @@ def main() -> int:
             print(f"{step.name} ({', '.join(step.papers)}): {step.about}")
         return 0
     chosen = () if options.page else _chosen(options)
+    require_files(*(options.data / name for name in sorted({name for step in chosen for name in step.files})))
     if chosen:
         try:
             wordnet = options.wordnet or unpacked("wordnet-base") / "usr/share/wordnet"

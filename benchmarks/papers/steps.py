@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.common.rows import Row, read_lines, require_files, resume_or_overwrite
+from benchmarks.common.rows import Row, read_lines, resume_or_overwrite
 from benchmarks.common.servers import GRADEWIRE, run_gradewire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+EVOUNA: Final = "evouna_dev.jsonl"
+VISIT_BENCH: Final = "visit_bench_dev.jsonl"
 VISUAL: Final = ROOT / "examples" / "visual_questions.jsonl"
 MODELS: Final = ("chatgpt", "fid", "gpt35", "gpt4", "newbing")
 HEADLINE: Final = ("gpt35", "gpt4")
@@ -58,10 +60,6 @@ class Work:
     data: Path
     kept: Path
 
-    def rows(self, name: str) -> list[Row]:
-        """Return the rows of a file of the data folder; exit with code 2 if it is missing."""
-        return read_lines(self.data / name)
-
     def written(self, name: str, rows: Iterable[Row]) -> Path:
         """Write rows to a file of the work folder, and return its path."""
         path = self.kept / f"{name}.rows.jsonl"
@@ -94,12 +92,14 @@ class Step:
     Attributes:
         papers: Papers whose tables use the step.
         about: What the step does, for the list of steps.
+        files: Files of the data folder that the step needs.
         run: Returns the content of the step's blocks in benchmarks/results/papers.md by name.
     """
 
     name: str
     papers: tuple[str, ...]
     about: str
+    files: tuple[str, ...]
     run: Callable[[Work], dict[str, str]]
 
 
@@ -124,8 +124,7 @@ def sampled(rows: Iterable[Row], models: Sequence[str], questions: int) -> list[
 
 def evouna(work: Work) -> dict[str, str]:
     """Compare the metrics without a judge with the annotators of EVOUNA, all rows."""
-    rows = work.data / "evouna_dev.jsonl"
-    require_files(rows)
+    rows = work.data / EVOUNA
     scores = [
         f"--scores={work.scored('evouna-words', rows, WORDS)}",
         f"--scores={work.scored('evouna-vectors', rows, VECTORS)}",
@@ -142,7 +141,7 @@ def evouna(work: Work) -> dict[str, str]:
 
 def encoders(work: Work) -> dict[str, str]:
     """Compare both encoders on the same rows."""
-    rows = work.written("encoders", sampled(work.rows("evouna_dev.jsonl"), MODELS, SAMPLED_QUESTIONS["encoders"]))
+    rows = work.written("encoders", sampled(read_lines(work.data / EVOUNA), MODELS, SAMPLED_QUESTIONS["encoders"]))
     metrics = [f"{metric}?model={model}" for model in ENCODERS for metric in ("smile:fast", "sbert")]
     scores = work.scored("encoders", rows, metrics)
     command = ("agree", rows, f"--scores={scores}", "--statistics", "pearson,kendall", "--compare")
@@ -151,7 +150,7 @@ def encoders(work: Work) -> dict[str, str]:
 
 def judge(work: Work) -> dict[str, str]:
     """Compare SMILE with generated sentences, and the judge's grades, on the same rows."""
-    drawn = sampled(work.rows("evouna_dev.jsonl"), HEADLINE, SAMPLED_QUESTIONS["judge"])
+    drawn = sampled(read_lines(work.data / EVOUNA), HEADLINE, SAMPLED_QUESTIONS["judge"])
     rows = work.written("judge", ({**row, "references": row["references"][:FIRST_REFERENCES]} for row in drawn))
     prepare = (GRADEWIRE, "prepare", rows, "--embedded", "--generate", "--disk-directory", work.kept / "store")
     done = subprocess.run([str(word) for word in prepare], check=False, stdout=subprocess.PIPE, text=True)
@@ -194,8 +193,7 @@ def lave(work: Work) -> dict[str, str]:
 
 def ave(work: Work) -> dict[str, str]:
     """Measure AVE's properties on its stand-in, with encoders before and after training."""
-    answers = work.data / "evouna_dev.jsonl"
-    require_files(answers)
+    answers = work.data / EVOUNA
     samples = work.kept / "stand-in.jsonl"
     _run_program("benchmarks.agreement.ave_stand_in", answers, "--where", "model=fid", "--out", samples)
     items = work.kept / "stand-in.items.jsonl"
@@ -206,20 +204,19 @@ def ave(work: Work) -> dict[str, str]:
 
 def visit_bench(work: Work) -> dict[str, str]:
     """Rank VisIT-Bench's models by the program that writes benchmarks/results/visit-bench.md."""
-    data = work.data / "visit_bench_dev.jsonl"
-    require_files(data)
+    data = work.data / VISIT_BENCH
     _run_program("benchmarks.agreement.visit_bench", "--data", data, "--kept", work.kept / "visit")
     return {}
 
 
 STEPS: Final = (
-    Step("evouna", ("smile", "knvqa"), "metrics without a judge on EVOUNA", evouna),
-    Step("encoders", ("smile",), "two encoders on EVOUNA", encoders),
-    Step("judge", ("smile",), "generated sentences and grades by the judge on EVOUNA", judge),
-    Step("visual", ("smile", "lave"), "metrics and LAVE on answers about pictures", visual),
-    Step("lave", ("lave",), "LAVE's prompt by parts", lave),
-    Step("ave", ("sfve",), "AVE's properties on its stand-in", ave),
-    Step("visit-bench", ("visit-bench",), "ten models of VisIT-Bench", visit_bench),
+    Step("evouna", ("smile", "knvqa"), "metrics without a judge on EVOUNA", (EVOUNA,), evouna),
+    Step("encoders", ("smile",), "two encoders on EVOUNA", (EVOUNA,), encoders),
+    Step("judge", ("smile",), "generated sentences and grades by the judge on EVOUNA", (EVOUNA,), judge),
+    Step("visual", ("smile", "lave"), "metrics and LAVE on answers about pictures", (), visual),
+    Step("lave", ("lave",), "LAVE's prompt by parts", (), lave),
+    Step("ave", ("sfve",), "AVE's properties on its stand-in", (EVOUNA,), ave),
+    Step("visit-bench", ("visit-bench",), "ten models of VisIT-Bench", (VISIT_BENCH,), visit_bench),
 )
 
 
