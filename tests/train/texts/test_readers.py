@@ -10,24 +10,18 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.train.texts.tiny_wordnet import Entry, write_wordnet
 
 from gradewire_train import TrainingError
 from gradewire_train.examples import Example, Files
-from gradewire_train.texts.lexicon import Lexicon
 from gradewire_train.texts.readers import (
     FieldError,
-    Question,
     Row,
     Sample,
     clean,
-    question_draws,
     read,
     read_nli,
-    read_questions,
     text,
 )
-from gradewire_train.texts.wordnet import WordNet
 
 
 def question(row: Row) -> str:
@@ -143,6 +137,41 @@ def test_triplets_under_other_names(tmp_path: Path) -> None:
     }
 
 
+BREAKING_NLI = [{"sentence1": "a dog runs", "sentence2": "an animal moves", "gold_label": "entailment", "pairID": 3}]
+TABLES = {
+    "MED": "index\tsentence1\tsentence2\tgold_label\n1\ta dog runs\tan animal moves\tentailment\n",
+    "HELP": "\tgold_label\tori_sentence\tnew_sentence\r\n0\tentailment\ta dog runs\tan animal moves\r\n",
+}
+
+
+def test_pairs_under_the_names_of_public_files_need_no_columns(tmp_path: Path) -> None:
+    found = pairs_of(tmp_path, *BREAKING_NLI, {"sentence1": "a dog runs", "sentence2": "no", "gold_label": "neutral"})
+    assert [(each.anchor, each.positive) for each in found] == [("a dog runs", "an animal moves")]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_with_tabs_is_read_by_its_first_line(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text(TABLES[name], encoding="utf-8", newline="")
+    found = list(read_nli(Files(nli_pairs=[path]), 50, seed=1))
+    assert [(each.anchor, each.positive) for each in found] == [("a dog runs", "an animal moves")]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"1\ta dog runs\n", "2 columns, but the first line names 4"),
+        (b"1\t\xff\tb\tentailment\n", "not UTF-8"),
+        (b"1\ta\tb\tmaybe\n", 'field "gold_label": must be entailment'),
+    ],
+)
+def test_a_bad_line_of_a_table_is_named(line: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_bytes(TABLES["MED"].encode() + line)
+    with pytest.raises(TrainingError, match=rf"pairs\.tsv, line 3: {message}"):
+        list(read_nli(Files(nli_pairs=[path]), 50, seed=1))
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
@@ -156,79 +185,6 @@ def test_triplets_under_other_names(tmp_path: Path) -> None:
 def test_a_wrong_field_is_named(tmp_path: Path, entry: Mapping[str, Any], message: str) -> None:
     with pytest.raises(TrainingError, match=rf"line 1: .*{message}"):
         pairs_of(tmp_path, entry)
-
-
-WORDS = {
-    "sofa": Entry(["sofa", "couch"], topic=6),
-    "chair": Entry(["chair"], topic=6),
-    "hot": Entry(["hot"], links=["! cold 0101"], part="a", topic=0),
-    "cold": Entry(["cold"], part="a", topic=0),
-}
-
-
-@pytest.fixture
-def lexicon(tmp_path: Path) -> Lexicon:
-    return Lexicon(WordNet(write_wordnet(tmp_path / "wordnet", WORDS)))
-
-
-def rows(tmp_path: Path, *entries: Mapping[str, Any]) -> Path:
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
-    return path
-
-
-def questions_of(path: Path, most: int = 100, **columns: str) -> list[Question]:
-    return read_questions(Files([path], columns=columns), most, seed=1)
-
-
-def test_answers_are_counted_over_their_forms_and_the_most_common_comes_first(tmp_path: Path) -> None:
-    path = rows(tmp_path, {"question": "what is it", "answers": ["couch", "Sofa", "sofa", "a sofa", "bed"], "image": 7})
-    assert questions_of(path) == [Question("what is it", ("Sofa", "couch", "bed"))]
-
-
-def test_one_answer_annotators_objects_and_other_names_of_fields(tmp_path: Path) -> None:
-    path = rows(tmp_path, {"q": "what", "labels": [{"answer": "sofa", "id": 1}]}, {"q": "who", "answer": "Ann"})
-    assert set(questions_of(path, question="q", answers="labels")) == {
-        Question("what", ("sofa",)),
-        Question("who", ("Ann",)),
-    }
-
-
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        ({"question": "what"}, 'field "answer" is missing'),
-        ({"question": "what", "answers": "sofa"}, 'field "answers": must be a list of strings'),
-        ({"question": "what", "answers": []}, 'field "answers": must be a list of strings'),
-        ({"question": "what", "answers": ["sofa", None]}, 'field "answers": must be a string, not NoneType'),
-        ({"question": "what", "answers": ["x"] * 1001}, "1001 answers, but the maximum is 1000"),
-    ],
-)
-def test_a_wrong_field_is_named_questions(tmp_path: Path, entry: Mapping[str, Any], message: str) -> None:
-    with pytest.raises(TrainingError, match=rf"line 1: .*{message}"):
-        questions_of(rows(tmp_path, entry))
-
-
-def test_a_sample_of_the_lines_is_drawn_by_seed(tmp_path: Path) -> None:
-    path = rows(tmp_path, *({"question": f"which {number}", "answer": str(number)} for number in range(50)))
-    assert len(questions_of(path, 10)) == 10
-    assert questions_of(path, 10) == questions_of(path, 10)
-
-
-def test_draws_have_wordnets_synonyms_other_annotators_and_wrong_answers(lexicon: Lexicon) -> None:
-    given = [
-        Question("what is it", ("sofa", "bed")),
-        Question("what is it", ("chair",)),
-        Question("what is it", ("couch",)),
-        Question("how is it", ("hot",)),
-        Question("how is it", ("warm",)),
-    ]
-    draws = list(question_draws(given, lexicon, seed=1))
-    sofa, hot = draws[0], draws[3]
-    assert (sofa.answer, sofa.same, sofa.looser) == ("sofa", ("couch",), ("bed",))
-    assert sofa.wrong
-    assert not {"sofa", "couch", "bed"} & set(sofa.wrong)
-    assert hot.wrong[0] == "cold"
 
 
 @given(st.lists(st.integers(0, 40), max_size=200), st.integers(1, 10), st.randoms())

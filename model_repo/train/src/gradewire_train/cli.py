@@ -179,11 +179,20 @@ FILES_OPTIONS = grouped(
             "--questions",
             type=FILE,
             multiple=True,
-            help="Add your own VQA or QA set in JSON lines: question, and answer or answers. Repeatable.",
+            help="Add your own VQA or QA set: JSON lines with question, and answer, answers or references; or the two "
+            "official files of VQA. Repeatable.",
         ),
         # `nli` is already the name of a setting.
         click.option(
-            "--nli-pairs", type=FILE, multiple=True, help="Add your own sentence pairs in JSON lines. Repeatable."
+            "--nli-pairs",
+            type=FILE,
+            multiple=True,
+            help="Add your own sentence pairs in JSON lines or tables with tabs. Repeatable.",
+        ),
+        rare_option(
+            "--half",
+            type=click.Choice(["a", "b"]),
+            help="Use only questions of your files in this half: a (to fit) or b (held out).",
         ),
         rare_option("--skip-bad-lines", is_flag=True, help="Skip and count lines in these files that cannot be read."),
         rare_option(

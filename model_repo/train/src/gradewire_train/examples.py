@@ -10,6 +10,7 @@ from typing import Annotated, TypeVar
 from pydantic import Field
 
 from gradewire_models.catalog.table import FieldError, read_json
+from gradewire_stats.calibration.labelled_rows import Half
 from gradewire_train import TrainingError
 
 T = TypeVar("T")
@@ -76,13 +77,14 @@ def lines_digest(lines: Iterable[str]) -> str:
 class Files:
     """The user's files in JSON lines: questions with answers, and sentence pairs.
 
-    `columns` maps gradewire's field names to different names in the files. If `skip_bad_lines` is set, bad lines are
-    skipped with a warning.
+    `columns` maps gradewire's field names to different names in the files. `half` keeps only the questions of one half.
+    If `skip_bad_lines` is set, bad lines are skipped with a warning.
     """
 
     questions: Sequence[Path] = ()
     nli_pairs: Sequence[Path] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
+    half: Half | None = None
     skip_bad_lines: bool = False
 
 

@@ -10,7 +10,8 @@ from gradewire_train import TrainingError
 from gradewire_train.examples import TASKS, Example, Files, json_lines
 from gradewire_train.texts.draw import Draw, candidate, checked, contradiction, contrasted, described, normal, sound
 from gradewire_train.texts.lexicon import Lexicon
-from gradewire_train.texts.readers import question_draws, read_nli, read_questions
+from gradewire_train.texts.questions import question_draws, read_questions
+from gradewire_train.texts.readers import read_nli
 
 _TRIES = 20
 _TASKS = ("candidates", "synonyms", "descriptions")

@@ -1,11 +1,10 @@
-"""Read training texts from the user's files of questions with answers, and of sentence pairs."""
+"""Read the user's files line by line, and make examples of sentence pairs."""
 
 import hashlib
 import logging
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -15,8 +14,6 @@ from pydantic_core import from_json
 
 from gradewire_train import TrainingError
 from gradewire_train.examples import Example, Files, numbered_lines
-from gradewire_train.texts.draw import Draw, normal, some
-from gradewire_train.texts.lexicon import Lexicon
 
 _BLANKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _MOST_CHARACTERS: Final = 2_000
@@ -25,6 +22,7 @@ _MOST_NAMES: Final = 10
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
+R = TypeVar("R")
 Row = Mapping[str, Any]
 
 _MOST_NEGATIVES: Final = 2
@@ -33,10 +31,12 @@ _NLI_LABELS: Final[Mapping[Any, str]] = {
     "e": "entailment", "n": "neutral", "c": "contradiction", "0": "entailment", "1": "neutral", "2": "contradiction",
     "-1": "", "-": "", "": "",
 }  # fmt: skip
-
-_MOST_WRONG_ANSWERS = 4
-_TRIES = 20
-_MOST_ANSWERS = 1_000
+# The usual names, then those of the files of SNLI, Breaking NLI and MED, then those of HELP.
+_NLI_FIELDS: Final = (
+    ("premise", "hypothesis", "label"),
+    ("sentence1", "sentence2", "gold_label"),
+    ("ori_sentence", "new_sentence", "gold_label"),
+)
 
 
 class FieldError(ValueError):
@@ -46,30 +46,47 @@ class FieldError(ValueError):
 def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) -> Iterator[tuple[int, T]]:
     """Yield each line's number, from 1, with the result of `parse`; skip blank lines and None results.
 
-    A line is bad if `parse` raises `FieldError`. If `skip_bad_lines` is set, bad lines are skipped, and a warning at
-    the end contains their count and the first error.
+    A line is a JSON object or, in a file with the ending .tsv, a table's row below the line with the columns' names.
 
     Raises:
-        TrainingError: The file is not readable, a line is bad and not skipped, or no line is usable.
+        TrainingError: See `parsed`; or the file is not readable.
+    """
+    lines = numbered_lines(path)
+    if path.suffix.lower() != ".tsv":
+        return parsed(path, lines, lambda line: parse(_object(line)), skip_bad_lines=skip_bad_lines)
+    names = _cells(next(lines, (0, b""))[1])
+    return parsed(path, lines, lambda line: parse(_record(names, line)), skip_bad_lines=skip_bad_lines)
+
+
+def parsed(
+    origin: Path, entries: Iterable[tuple[int, R]], parse: Callable[[R], T | None], *, skip_bad_lines: bool
+) -> Iterator[tuple[int, T]]:
+    """Yield each entry's number with the result of `parse`; skip None results.
+
+    An entry is bad if `parse` raises `FieldError`. If `skip_bad_lines` is set, bad entries are skipped, and a warning
+    at the end contains their count and the first error.
+
+    Raises:
+        TrainingError: An entry is bad and not skipped, or no entry is usable.
     """
     skipped, first, good = 0, "", 0
-    for number, line in numbered_lines(path):
+    for number, entry in entries:
         try:
-            parsed = parse(_object(line))
+            found = parse(entry)
         except FieldError as error:
             if not skip_bad_lines:
                 raise TrainingError(
-                    f"{path}, line {number}: {error}. Correct the line, or skip bad lines with --skip-bad-lines"
+                    f"{origin}, line {number}: {error}. Correct the line, or skip bad lines with --skip-bad-lines"
                 ) from error
             skipped, first = skipped + 1, first or f"line {number}: {error}"
             continue
         good += 1
-        if parsed is not None:
-            yield number, parsed
+        if found is not None:
+            yield number, found
     if skipped:
-        _log.warning("%s: skipped %d bad lines; the first error: %s", path, skipped, first)
+        _log.warning("%s: skipped %d bad lines; the first error: %s", origin, skipped, first)
     if not good:
-        raise TrainingError(f"{path} contains no usable line: {first or 'it is empty'}")
+        raise TrainingError(f"{origin} contains no usable line: {first or 'it is empty'}")
 
 
 def text(row: Row, field: str) -> str:
@@ -104,6 +121,20 @@ def _object(line: bytes) -> Row:
     if not isinstance(row, dict):
         raise FieldError(f"must be a JSON object, not {type(row).__name__}")
     return row
+
+
+def _cells(line: bytes) -> list[str]:
+    try:
+        return line.decode("utf-8").rstrip("\r\n").split("\t")
+    except UnicodeDecodeError as error:
+        raise FieldError(f"not UTF-8 ({error})") from error
+
+
+def _record(names: list[str], line: bytes) -> Row:
+    cells = _cells(line)
+    if len(cells) != len(names):
+        raise FieldError(f"{len(cells)} columns, but the first line names {len(names)}")
+    return dict(zip(names, cells, strict=True))
 
 
 class Sample(Generic[T]):
@@ -152,9 +183,10 @@ class Pair:
 def read_nli(files: Files, most: int, *, seed: int) -> Iterator[Example]:
     """Yield at most `most` examples, one per premise, drawn at random from all files of sentence pairs.
 
-    A line has `premise`, `hypothesis` and `label` (entailment, neutral, contradiction, or 0, 1, 2), or `anchor`,
-    `positive` and `negative` or `negatives`. Lines with the label "-" or -1, on which annotators disagreed, are
-    skipped. A premise without a contradiction gets another premise's hypothesis as its negative.
+    A line has `premise`, `hypothesis` and `label` (entailment, neutral, contradiction, or 0, 1, 2), the same under the
+    names that public files use (`sentence1`, `sentence2`, `gold_label`, …), or `anchor`, `positive` and `negative` or
+    `negatives`. Lines with the label "-" or -1, on which annotators disagreed, are skipped. A premise without a
+    contradiction gets another premise's hypothesis as its negative.
 
     Raises:
         TrainingError: A file or a line is invalid.
@@ -191,91 +223,16 @@ def _pair(row: Row, columns: Mapping[str, str]) -> Pair | None:
             raise FieldError(f'field "{column("negatives")}": must be a list of strings')
         against = tuple(clean(each, column("negatives")) for each in negatives)
         return Pair(text(row, column("anchor")), (text(row, column("positive")),), against)
-    premise, hypothesis = text(row, column("premise")), text(row, column("hypothesis"))
-    written = row.get(column("label"))
+    usual, *others = _NLI_FIELDS
+    given = tuple(map(column, usual))
+    fields = given if given[0] in row else next((each for each in others if each[0] in row), given)
+    premise, hypothesis = text(row, fields[0]), text(row, fields[1])
+    written = row.get(fields[2])
     label = _NLI_LABELS.get(str(written).strip().lower()) if isinstance(written, str | int) else None
     if label is None:
         raise FieldError(
-            f'field "{column("label")}": must be entailment, neutral, contradiction, 0, 1 or 2, not {written!r:.40}'
+            f'field "{fields[2]}": must be entailment, neutral, contradiction, 0, 1 or 2, not {written!r:.40}'
         )
     entailed = (hypothesis,) if label == "entailment" else ()
     contradicting = (hypothesis,) if label == "contradiction" else ()
     return Pair(premise, entailed, contradicting) if entailed or contradicting else None
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question with its distinct answers, the most common first."""
-
-    text: str
-    answers: tuple[str, ...]
-
-
-def read_questions(files: Files, most: int, *, seed: int) -> list[Question]:
-    """Return at most `most` questions, drawn at random from all files of questions.
-
-    Each line has `question`, and `answer` or `answers` (for each annotator, a string or an object with `answer`). Other
-    fields are ignored. `files.columns` maps these names to the names in the files.
-
-    Raises:
-        TrainingError: A file or a line is invalid.
-    """
-    sample: Sample[Question] = Sample(most, seed=seed)
-    columns, skip_bad_lines = files.columns, files.skip_bad_lines
-    for path in files.questions:
-        for number, question in read(path, lambda row: _question(row, columns), skip_bad_lines=skip_bad_lines):
-            sample.add(f"{path.name}/{number}", question)
-    return [question for group in sample.groups() for question in group]
-
-
-def question_draws(questions: Sequence[Question], lexicon: Lexicon, *, seed: int) -> Iterator[Draw]:
-    """Yield a draw for each question, with annotators' other answers, synonyms of the first answer, and wrong answers.
-
-    Wrong answers are antonyms of the first answer, and answers to other questions, which usually begin with the same
-    words. Answers to other questions are excluded if they are also answers to this question, or synonyms of the first
-    answer in any sense.
-
-    Source: Ji, Si, Lin et al. 2024, section 4.1.
-    """
-    rng = Random(f"{seed}/questions")  # noqa: S311 - no secret
-    alike: dict[str, list[str]] = {}
-    for question in questions:
-        alike.setdefault(_opening(question.text), []).append(question.answers[0])
-    for question in questions:
-        answer, *others = question.answers
-        senses = [lexicon.synset(key) for key in lexicon.keys_of(answer)[:1]]
-        same = [word.text for synset in senses for word in synset.words if word.text.lower() != answer.lower()]
-        against = [antonym for synset in senses for antonym in lexicon.antonyms(synset)]
-        own = {normal(each) for each in (*question.answers, *same)} | {normal(mate) for mate in lexicon.mates(answer)}
-        pool = alike[_opening(question.text)]
-        for _ in range(_TRIES):
-            other = rng.choice(pool if rng.random() < 0.7 else rng.choice(questions).answers)
-            if normal(other) not in own and other not in against:
-                against.append(other)
-            if len(against) >= _MOST_WRONG_ANSWERS:
-                break
-        yield Draw(question.text, "", answer, tuple(same), tuple(some(rng, others, 3)), tuple(against))
-
-
-def _question(row: Row, columns: Mapping[str, str]) -> Question:
-    name = columns.get("answers", "answers")
-    asked = text(row, columns.get("question", "question"))
-    if name not in row:
-        return Question(asked, (text(row, columns.get("answer", "answer")),))
-    given = row[name]
-    if not isinstance(given, list) or not given:
-        raise FieldError(f'field "{name}": must be a list of strings')
-    if len(given) > _MOST_ANSWERS:
-        raise FieldError(f'field "{name}": {len(given)} answers, but the maximum is {_MOST_ANSWERS}')
-    answers = [clean(each.get("answer") if isinstance(each, dict) else each, name) for each in given]
-    forms: dict[str, str] = {}
-    counts: Counter[str] = Counter()
-    for answer in answers:
-        forms.setdefault(normal(answer), answer)
-        counts[normal(answer)] += 1
-    return Question(asked, tuple(forms[form] for form, _ in counts.most_common()))
-
-
-def _opening(question: str) -> str:
-    """Return a question's first two words: "what color", "how many"."""
-    return " ".join(question.lower().split()[:2])
