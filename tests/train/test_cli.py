@@ -30,7 +30,8 @@ def test_every_setting_of_a_recipe_is_an_option_with_its_default() -> None:
     ("recipe", "says"),
     [
         ("sfve-mini", "pip install 'gradewire[train]'"),  # known: it gets as far as anything does without the extra
-        ("sfve-large", "'sfve-large' is neither a file nor a recipe of gradewire (sfve-mini)"),
+        ("sfve-paper", "pip install 'gradewire[train]'"),
+        ("sfve-large", "'sfve-large' is neither a file nor a recipe of gradewire (sfve-mini, sfve-paper)"),
     ],
 )
 def test_a_shipped_recipe_is_called_by_its_name(recipe: str, says: str, tmp_path: Path) -> None:

@@ -111,9 +111,32 @@ def test_every_setting_has_a_name_of_its_own_and_every_task_a_count() -> None:
 
 
 @pytest.mark.parametrize("path", shipped_recipes(Recipe).values(), ids=lambda path: path.stem)
-def test_a_shipped_recipe_says_everything_and_is_the_one_its_adapter_was_made_by(path: Path) -> None:
+def test_a_shipped_recipe_says_everything(path: Path) -> None:
     recipe = read_recipe(path, Recipe)
-    said = path.read_text(encoding="utf-8")
-    assert said.partition("\n\n")[2] == recipe_text(recipe)
-    facts = json.loads((_ADAPTERS / path.stem / "gradewire.json").read_text(encoding="utf-8"))
+    assert path.read_text(encoding="utf-8").partition("\n\n")[2] == recipe_text(recipe)
+
+
+def test_a_shipped_adapter_names_the_recipe_that_it_was_made_by() -> None:
+    recipe = read_recipe(shipped_recipes(Recipe)["sfve-mini"], Recipe)
+    facts = json.loads((_ADAPTERS / "sfve-mini" / "gradewire.json").read_text(encoding="utf-8"))
     assert facts["recipe_sha256"] == recipe_digest(recipe)
+    # The pooling is newer than that recipe, and counts from the first time that it is set.
+    assert recipe_digest(with_settings(recipe, {"pooling": "cls"})) != recipe_digest(recipe)
+
+
+def test_the_papers_recipe_has_what_the_paper_prints() -> None:
+    recipe = read_recipe(shipped_recipes(Recipe)["sfve-paper"], Recipe)
+    training, counts = recipe.training, recipe.texts
+    assert (training.method, training.batch_size, training.learning_rate, training.weight_decay) == (
+        "full",
+        128,
+        1e-5,
+        0.01,
+    )
+    # Equation 6 has one negative for each sample, and no second term.
+    assert (training.negatives, recipe.objective.contrastive_weight) == (1, 1)
+    assert (recipe.objective.ranking_weight, recipe.objective.keep_weight) == (0, 0)
+    printed = {task: getattr(counts, task) for task in TASKS if getattr(counts, task)}
+    assert set(printed) == set(GROUPS)
+    assert sum(printed.values()) == 105_311
+    assert training.steps == -(-105_311 // 128)

@@ -1,11 +1,13 @@
 """Texts through the encoder, and bases that cannot be loaded."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from tests_export.conftest import expected_vectors
+from tests_export.conftest import MAX_TOKENS as POSITIONS
+from tests_export.conftest import Folder, expected_vectors
 from tests_export.train.conftest import MAX_TOKENS
 
 from gradewire_models.errors import ModelError
@@ -31,6 +33,27 @@ def test_bases_that_are_none(tmp_path: Path) -> None:
         load_base("all-MiniLM-L6-v2-int8", max_tokens=8)
     with pytest.raises(ModelError, match="is not a model folder"):
         load_base(str(tmp_path), max_tokens=8)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_a_folder_of_roberta_trains_with_the_pooling_that_is_asked_for(
+    make_folder: Callable[..., Folder], pooling: str
+) -> None:
+    folder = make_folder("roberta")
+    with pytest.raises(TrainingError, match=r"does not say in modules\.json how it pools\. Choose --pooling mean or"):
+        load_base(str(folder.path), max_tokens=MAX_TOKENS)
+    encoder = load_base(str(folder.path), max_tokens=512, pooling=pooling)
+    # Two of RoBERTa's positions are before the first token.
+    ids = encoder.tokenize(["w1 w2 w3", "w9 " * 200, "yes"])
+    assert max(map(len, ids)) == POSITIONS
+    with torch.inference_mode():
+        found = encoder.vectors(ids).numpy()
+    np.testing.assert_allclose(found, expected_vectors(folder.model, ids, pooling), atol=2e-6)
+
+
+def test_a_pooling_that_is_asked_for_overrides_the_folders(base_folder: Path, encoder: TrainedEncoder) -> None:
+    assert encoder.pooling == "mean"
+    assert load_base(str(base_folder), max_tokens=MAX_TOKENS, pooling="cls").pooling == "cls"
 
 
 def test_batches_depend_on_seed_and_step_alone(encoder: TrainedEncoder, examples: list[Example]) -> None:

@@ -71,3 +71,18 @@ def test_an_anchor_that_stands_as_a_candidate_is_not_pushed_away_from_itself() -
     examples = [Example("nli", "", "red", "crimson", ("blue",)), Example("nli", "", "sky", "blue", ("red",))]
     _, allowed = group(examples)
     assert allowed.tolist() == [[True, True, True, False], [True, True, False, True]]
+
+
+def test_the_terms_stay_on_the_device_of_their_vectors() -> None:
+    """Torch refuses to mix its device without values with the processor, as it refuses to mix a GPU with it."""
+    there = torch.nn.functional.normalize(torch.randn(3, 8), dim=1).to("meta").requires_grad_()
+    allowed = torch.ones(3, 3, dtype=torch.bool, device="meta")
+    cosines = (there * there.detach()).sum(1)
+    terms = [
+        contrastive(there, there, allowed, temperature=0.05),
+        ranking(cosines, cosines, temperature=0.05),
+        keeping(there, there.detach()),
+    ]
+    torch.stack(terms).sum().backward()
+    assert {term.device.type for term in terms} == {"meta"}
+    assert there.grad.device.type == "meta"

@@ -4,12 +4,16 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from click.testing import CliRunner
+from safetensors.torch import load_file
+from tests_export.conftest import Folder
 from tests_export.train.conftest import MAX_TOKENS
 
 from gradewire_models.cli.group import models
@@ -95,17 +99,65 @@ def test_the_card_names_the_files_of_texts_as_the_command_has_them(base_folder: 
     recipe = tmp_path / "some.toml"
     counts = "".join(f"{task} = {8 if task == 'nli' else 0}\n" for task in TASKS)
     recipe.write_text(f"[texts]\n{counts}", encoding="utf-8")
-    files = ("--questions", questions, "--nli-pairs", pairs, "--column", "question=q", "--skip-bad-lines")
+    files = (
+        "--questions",
+        questions,
+        "--nli-pairs",
+        pairs,
+        "--column",
+        "question=q",
+        "--half",
+        "a",
+        "--skip-bad-lines",
+    )
     found = call(base_folder, tmp_path / "out", "--recipe", recipe, "--only", "nli", *files)
     assert found.exit_code == 0, found.output
     command_line = "--recipe recipe.toml --questions 'my vqa.jsonl' --nli-pairs nli.jsonl --column question=q "
-    assert command_line + "--skip-bad-lines --out DIR" in (tmp_path / "out" / "README.md").read_text()
+    assert command_line + "--half a --skip-bad-lines --out DIR" in (tmp_path / "out" / "README.md").read_text()
 
 
 def test_tasks_that_the_recipe_counts_0_of_are_named(base_folder: Path, tmp_path: Path) -> None:
     found = call(base_folder, tmp_path / "out", "--recipe", "sfve-mini", "--only", "nli")
     assert found.exit_code == 1
     assert "nli all have 0 examples. Set a number under [texts]" in found.output
+
+
+def test_the_papers_recipe_trains_a_folder_of_roberta_that_can_be_trained_again(
+    make_folder: Callable[..., Folder], examples_file: Path, tmp_path: Path
+) -> None:
+    roberta = make_folder("roberta").path
+    paper = ("--recipe", "sfve-paper", "--pooling", "cls", "--learning-rate", 1e-3, "--examples", examples_file)
+    found = call(roberta, tmp_path / "out", *paper)
+    assert found.exit_code == 0, found.output
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "# SFVE on tiny-roberta: all weights" in card
+    assert 'pooling = "cls"' in card
+    modules = json.loads((tmp_path / "out" / "1_Pooling" / "config.json").read_text())
+    assert modules == {"pooling_mode": "cls"}
+    before, after = (load_file(folder / "model.safetensors") for folder in (roberta, tmp_path / "out"))
+    changed = {name for name in after if not torch.equal(after[name], before[name])}
+    # All weights have a gradient but those of tokens and positions that no text has.
+    assert {name.split(".")[0] for name in changed} == {"embeddings", "encoder"}
+    assert len([name for name in after if name not in changed]) <= 2, set(after) - changed
+    # The result says itself how it pools.
+    again = call(tmp_path / "out", tmp_path / "again", "--examples", examples_file)
+    assert again.exit_code == 0, again.output
+
+
+def test_a_gpu_that_is_not_there_or_lacks_the_precision_is_an_error(
+    base_folder: Path, examples_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("--examples", examples_file, "--device", "cuda", "--precision", "bfloat16")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    found = call(base_folder, tmp_path / "out", *options)
+    assert found.exit_code == 1
+    assert "--device cuda: torch finds no GPU. Install a torch with CUDA, or leave out --device" in found.output
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Tesla T4")
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda *, including_emulation: including_emulation)
+    found = call(base_folder, tmp_path / "out", *options)
+    assert found.exit_code == 1
+    assert "precision: Tesla T4 does not compute in bfloat16. Use --precision float32" in found.output
 
 
 def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(

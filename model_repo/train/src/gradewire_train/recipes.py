@@ -74,6 +74,10 @@ class Training(Optimisation):
     )
     negatives: int = Field(default=2, description="Maximum number of hard negatives per example.", ge=0, le=16)
     max_tokens: int = Field(default=128, description="Maximum text length in tokens.", ge=4, le=8192)
+    pooling: Literal["base", "mean", "cls", "last", "pooler"] = Field(
+        default="base",
+        description="Pooling of token vectors into a text's vector; base keeps the base's own (RoBERTa has none).",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
@@ -280,7 +284,11 @@ def recipe_text(recipe: Recipe | GraderRecipe) -> str:
 
 def recipe_digest(recipe: Recipe | GraderRecipe) -> str:
     """Return the SHA-256 of a recipe's settings, 64 hex characters."""
-    return hashlib.sha256(json.dumps(asdict(recipe), sort_keys=True).encode()).hexdigest()
+    values = asdict(recipe)
+    # This setting is newer than the recipes of shipped models, whose digests it must not change.
+    if values["training"].get("pooling") == "base":
+        del values["training"]["pooling"]
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def _toml(value: Any) -> str:

@@ -108,7 +108,7 @@ def sfve_account(base: Base, recipe: Recipe, examples: Sequence[Example], outcom
     return Account(
         command="sfve",
         about=[
-            f"# SFVE on {base.name}: {kind}",
+            f"# SFVE on {Path(base.name).name}: {kind}",
             "",
             "An encoder for the metric `sfve` of gradewire: the cosine between the prediction and a reference, each",
             f'written as "Question: … Answer: …", at most {recipe.training.max_tokens} tokens.',

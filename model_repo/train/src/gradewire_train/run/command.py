@@ -9,9 +9,10 @@ import torch
 from rich.console import Console
 
 from gradewire_models.build.progress import ConsoleProgress
+from gradewire_models.export.folder import Pooling
 from gradewire_train import TrainingError
 from gradewire_train.encoder import TrainedEncoder, load_base
-from gradewire_train.recipes import GraderRecipe, Recipe, read_recipe, with_settings
+from gradewire_train.recipes import GraderRecipe, Optimisation, Recipe, read_recipe, with_settings
 from gradewire_train.run.checkpoint import begin_in
 from gradewire_train.run.staged import staged
 from gradewire_train.run.steps import Course, Outcome, StepReport, TrainingConsole, first_interrupt
@@ -80,16 +81,30 @@ def run_training(request: R, kind: type[K], prepare: Callable[[R, K, Console], W
     return True
 
 
-def base_encoder(request: Request, recipe: Recipe | GraderRecipe, max_tokens: int, console: Console) -> TrainedEncoder:
+def base_encoder(
+    request: Request, training: Optimisation, max_tokens: int, console: Console, *, pooling: Pooling | None = None
+) -> TrainedEncoder:
     """Load the model that training starts from onto the device, and show the download's progress.
 
+    `pooling` overrides the base's own.
+
     Raises:
-        TrainingError: The device is not available; for other errors, see `load_base`.
+        TrainingError: The device is not available or lacks the precision; for other errors, see `load_base`.
     """
-    if request.device == "cuda" and not torch.cuda.is_available():
-        raise TrainingError("--device cuda: torch finds no GPU. Install a torch with CUDA, or leave out --device")
-    base = recipe.training.base
+    if request.device == "cuda":
+        _check_gpu(training)
+    base = training.base
     with ConsoleProgress(console, base) as progress:
-        encoder = load_base(base, max_tokens=max_tokens, wheels=request.wheels, report=progress.report)
+        encoder = load_base(base, max_tokens=max_tokens, pooling=pooling, wheels=request.wheels, report=progress.report)
     encoder.model.to(request.device)
     return encoder
+
+
+def _check_gpu(training: Optimisation) -> None:
+    if not torch.cuda.is_available():
+        raise TrainingError("--device cuda: torch finds no GPU. Install a torch with CUDA, or leave out --device")
+    # Older GPUs only emulate bfloat16, more slowly than float32.
+    if training.precision == "bfloat16" and not torch.cuda.is_bf16_supported(including_emulation=False):
+        raise TrainingError(
+            f"precision: {torch.cuda.get_device_name()} does not compute in bfloat16. Use --precision float32"
+        )

@@ -74,7 +74,7 @@ class _GraderWork:
         if not self._rows:
             raise TrainingError("there are no rows to train on. Use --rows, or set --drawn-rows above 0")
         deterministic(recipe.training)
-        encoder = base_encoder(request, recipe, MAX_TOKENS, console)
+        encoder = base_encoder(request, recipe.training, MAX_TOKENS, console)
         self._base = encoder.base
         self._tokenizer = GraderTokenizer(encoder.tokenizer)
         self._grader = Grader(encoder, recipe.training)

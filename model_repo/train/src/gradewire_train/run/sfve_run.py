@@ -51,7 +51,9 @@ class _Sfve:
         self._rows = _labelled(request, recipe)
         console.print("making the texts")
         self._examples = chosen(_examples(request, recipe), recipe.only, recipe.without)
-        self._encoder = base_encoder(request, recipe, recipe.training.max_tokens, console)
+        training = recipe.training
+        pooling = None if training.pooling == "base" else training.pooling
+        self._encoder = base_encoder(request, training, training.max_tokens, console, pooling=pooling)
 
     def train(self, course: Course, report: Callable[[StepReport], None], stop: Callable[[], bool]) -> Outcome:
         selection = Selection(self._rows, self._encoder) if self._rows else None
@@ -92,6 +94,7 @@ def _options_of_texts(request: SfveRequest) -> str:
     given = [("--questions", path.name) for path in request.files.questions]
     given += [("--nli-pairs", path.name) for path in request.files.nli_pairs]
     given += [("--column", f"{ours}={yours}") for ours, yours in request.files.columns.items()]
+    given += [("--half", request.files.half)] if request.files.half else []
     skipping = " --skip-bad-lines" if request.files.skip_bad_lines else ""
     return "".join(f" {option} {shlex.quote(value)}" for option, value in given) + skipping
 
