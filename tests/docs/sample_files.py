@@ -180,6 +180,18 @@ def _ave() -> list[dict[str, Any]]:
     ]
 
 
+def _sts(folder: Path) -> None:
+    """Two test sets in the forms of SemEval and SICK."""
+    texts = [(row["references"][0], row["prediction"], 5 * row["label"]) for row in rows()]
+    year = folder / "STS12-en-test"
+    year.mkdir(parents=True)
+    (year / "STS.input.MSRpar.txt").write_text("".join(f"{first}\t{second}\n" for first, second, _ in texts))
+    (year / "STS.gs.MSRpar.txt").write_text("".join(f"{grade}\n" for *_, grade in texts))
+    header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
+    lines = (f"{number}\t{first}\t{second}\t{grade}\tNEUTRAL\n" for number, (first, second, grade) in enumerate(texts))
+    (folder / "SICK_test_annotated.txt").write_text(header + "".join(lines))
+
+
 def _official() -> dict[str, Any]:
     """Files as VQA v2 and SQuAD 2 have them."""
     said = (*[("a cat", "yes")] * 8, ("a kitten", "yes"), ("a mat", "no"))
@@ -337,6 +349,7 @@ def write_samples(directory: Path) -> None:
     (directory / "ave.json").write_text(json.dumps(_ave()))
     (directory / "standin.jsonl").write_text(_jsonl(_ave()))
     (directory / "f1.toml").write_text("")
+    _sts(directory / "sts")
     loads = {"new": _load(repeated=0.0, cpu_s=0.01), "warm": _load(repeated=1.0, cpu_s=0.002)}
     for name, document in {**_official(), **loads}.items():
         (directory / f"{name}.json").write_text(json.dumps(document))

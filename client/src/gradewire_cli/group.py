@@ -49,6 +49,7 @@ _BENCH_COMMANDS = {
     "load": ("gradewire_cli.bench.load.command", "Load-test a server, up to twice the rate that it sustains."),
     "make-ave": ("gradewire_cli.bench.make_ave", "AVE: make samples for bench ave from your own graded answers."),
     "smile": ("gradewire_cli.bench.smile", "SMILE without one of its terms, and with different sentence weights."),
+    "sts": ("gradewire_cli.bench.sts", "STS average: correlation with grades of sentence pairs on seven test sets."),
     "pairs": (
         "gradewire_cli.bench.pairs",
         "VisIT-Bench: evaluators' agreement with annotators who prefer one of two answers.",

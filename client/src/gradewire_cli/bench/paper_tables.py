@@ -156,14 +156,18 @@ def table_command(
     compute: Callable[[TableCall], TableResult | None],
     has_headline: bool = False,
 ) -> click.Command:
-    """Return the command for a table in papers.toml. `compute` returns None if a call needs no table."""
+    """Return the command for a table in papers.toml. `compute` returns None if a call needs no table.
+
+    The key `official` of a table names the data set whose files the command reads.
+    """
     paper, columns = _PAPERS[name], paper_columns(name)
+    official = {"official": paper["official"]} if "official" in paper else {}
 
     def run(ctx: click.Context, /, **options: Any) -> None:
-        _run(ctx, name, compute, options)
+        _run(ctx, name, compute, {**options, **official})
 
     add = stacked(*options, *([all_tables_option] if has_headline else []), table_file_options, manifest_option)
-    listed = column_help() if columns is None else columns.help
+    listed = "" if official else column_help() if columns is None else columns.help
     texts = {
         "examples": paper["examples"],
         "epilog": f"{listed}\n{paper['epilog']}\n{exit_codes(failed_rows=NOTHING_SCORED)}",

@@ -24,6 +24,7 @@ from gradewire_cli.rows.official import (
     lm_eval,
     lmms_eval,
     squad,
+    sts,
     visit_bench,
     vlmevalkit,
     vqa,
@@ -36,7 +37,11 @@ _VQA: Final = "vqa"
 _SQUAD: Final = "squad"
 _LOGS: Final[dict[str, OfficialFiles]] = {
     files.name: files
-    for files in (*(each.FILES for each in (lm_eval, lmms_eval, vlmevalkit, inspect_ai)), *human_labels.FILES)
+    for files in (
+        *(each.FILES for each in (lm_eval, lmms_eval, vlmevalkit, inspect_ai)),
+        *human_labels.FILES,
+        sts.FILES,
+    )
 }
 
 _WITH_QUESTIONS: Final = (_VQA, _SQUAD, visit_bench.NAME, vqa_annotators.NAME)
