@@ -37,6 +37,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "electra": {**_SIZES, **_HEADS, "embedding_size": 12, "max_position_embeddings": MAX_TOKENS},
     # A decoder: causal attention, rotary positions, fewer heads for keys than for queries.
     "llama": {**_SIZES, **_HEADS, "num_key_value_heads": 2, "max_position_embeddings": 512},
+    # A decoder with biases, whose tokenizer adds no end.
+    "qwen2": {**_SIZES, **_HEADS, "num_key_value_heads": 2, "max_position_embeddings": 512},
 }
 
 
@@ -70,7 +72,10 @@ def make_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Folde
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, std=0.3)
         model.save_pretrained(path)
-        tiny_tokenizer(decoder=model_type == "llama").save_pretrained(path)
+        tokenizer = tiny_tokenizer(decoder=model_type == "llama")
+        if model_type == "qwen2":
+            tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(single="$A")
+        tokenizer.save_pretrained(path)
         if pooling:
             types = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
             modules = [{"path": at, "type": f"sentence_transformers.models.{kind}"} for at, kind in types.items()]

@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+import transformers
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 from tests_export.conftest import MAX_TOKENS, TEXTS, Folder, expected_vectors
@@ -24,6 +25,7 @@ from gradewire_models.repository.built import BuiltModel, load_built
 from gradewire_models.repository.config import CONFIG_FILE, read_config
 from gradewire_models.repository.serving import Copies
 from gradewire_models.runtime import onnxruntime
+from gradewire_server.encoders.tokenizer import TextTokenizer
 
 PROMPT = {"prompts": {"text": "the cat "}, "default_prompt_name": "text"}
 
@@ -104,6 +106,61 @@ def test_a_decoder_with_its_last_token_and_a_prompt(make_folder: Callable[..., F
     result = export_model(str(folder.path), tmp_path, ExportOptions())
     check(result, tmp_path, folder)
     assert (result.model.pooling, result.model.prefix) == ("last", "the cat ")
+
+
+SUFFIX = " . no yes"
+OWN = {"pooling": "last", "prefix": "the ", "suffix": SUFFIX, "max_tokens": 24, "licence": "MIT"}
+
+
+@pytest.mark.parametrize("model_type", ["llama", "qwen2"])
+def test_a_suffix_stays_in_texts_that_are_cut_and_its_last_token_is_the_vector(
+    make_folder: Callable[..., Folder], tmp_path: Path, model_type: str
+) -> None:
+    """The folder's gradewire.json sets everything, and a server's tokenizer gives the ids."""
+    folder = make_folder(model_type, settings={"gradewire.json": OWN})
+    model = export_model(str(folder.path), tmp_path, ExportOptions()).model
+    assert (model.pooling, model.prefix, model.suffix) == ("last", "the ", SUFFIX)
+    assert (model.max_tokens, model.licence) == (24, "MIT")
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder.path)
+    ends = tokenizer(SUFFIX)["input_ids"]
+    expected = []
+    for text in TEXTS:
+        whole = tokenizer(f"the {text}{SUFFIX}")["input_ids"]
+        expected.append(whole if len(whole) <= 24 else [*whole[: 24 - len(ends)], *ends])
+    server = TextTokenizer(model.tokenizer_path, max_tokens=24, prefix=model.prefix, suffix=model.suffix)
+    tokenized = server.encode(TEXTS)
+    assert [text.ids.tolist() for text in tokenized] == expected
+    assert [text.truncated for text in tokenized] == [
+        len(tokenizer(f"the {text}{SUFFIX}").input_ids) > 24 for text in TEXTS
+    ]
+    assert 0 < sum(text.truncated for text in tokenized) < len(TEXTS)
+
+    session = onnxruntime.InferenceSession(str(model.onnx_path), providers=["CPUExecutionProvider"])
+    vectors = expected_vectors(folder.model, expected, "last")
+    for left in (False, True):
+        padded = np.zeros((len(expected), 24), np.int64)
+        mask = np.zeros_like(padded)
+        for row, ids in enumerate(expected):
+            at = slice(24 - len(ids), 24) if left else slice(len(ids))
+            padded[row, at], mask[row, at] = ids, 1
+        found = session.run(["sentence_embedding"], {"input_ids": padded, "attention_mask": mask})[0]
+        np.testing.assert_allclose(found, vectors, atol=1e-5)
+
+
+def test_options_override_the_folders_suffix_and_a_suffix_needs_room(
+    make_folder: Callable[..., Folder], tmp_path: Path
+) -> None:
+    folder = make_folder("qwen2", settings={"gradewire.json": OWN})
+    model = export_model(str(folder.path), tmp_path, ExportOptions(suffix="</s>", prefix="")).model
+    assert (model.prefix, model.suffix) == ("", "</s>")
+    (ids,) = TextTokenizer(model.tokenizer_path, max_tokens=24, prefix="", suffix="</s>").encode(["cat " * 90])
+    assert (len(ids.ids), ids.ids[-1]) == (24, 2)
+    with pytest.raises(ExportError, match="prefix and suffix alone have 4 tokens or more"):
+        export_model(str(folder.path), tmp_path, ExportOptions(max_tokens=4))
+    folder = make_folder("qwen2", settings={"gradewire.json": {**OWN, "pooling": "best"}})
+    with pytest.raises(ExportError, match=r"gradewire\.json: pooling: "):
+        export_model(str(folder.path), tmp_path, ExportOptions())
 
 
 def drop_weight(directory: Path) -> None:

@@ -89,6 +89,14 @@ def _padding(mask: NDArray[np.int64], row: int) -> NDArray[np.float32]:
     return np.tile(TABLE[PADDING_ID], (int((mask[row] == 0).sum()), 1))
 
 
+def test_the_last_token_is_found_behind_padding_on_the_left() -> None:
+    graph = complete(bare("input_ids"), Completion("last", (), DIMS, PADDING_ID))
+    found = run(graph, [[0, 0, 3], [0, 2, 4], [5, 6, 0]], [[0, 0, 1], [0, 1, 1], [1, 1, 0]])
+    vectors = TABLE[[3, 4, 6]]
+    expected = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.testing.assert_allclose(found["sentence_embedding"], expected, atol=2e-6)
+
+
 def test_a_row_without_a_token_gives_numbers() -> None:
     for pooling in ("mean", "cls", "last"):
         graph = complete(bare(*INPUTS), Completion(pooling, (), DIMS, PADDING_ID))  # type: ignore[arg-type]  # a literal

@@ -60,6 +60,16 @@ def test_a_prompt_of_the_folder_is_a_prefix_until_it_is_switched_off() -> None:
     assert make_plan(folder, ExportOptions(prefix=""), LOCAL).prefix == ""
 
 
+def test_a_suffix_of_the_folder_stays_until_it_is_switched_off() -> None:
+    folder = replace(FOLDER, suffix=" in a word")
+    assert make_plan(FOLDER, ExportOptions(), LOCAL).suffix == ""
+    assert make_plan(folder, ExportOptions(), LOCAL).suffix == " in a word"
+    plan = make_plan(folder, ExportOptions(suffix=""), LOCAL)
+    assert plan.suffix == ""
+    words = shlex.split(plan.build_command)
+    assert words[words.index("--suffix") + 1] == ""
+
+
 def test_what_somebody_might_want_otherwise_is_noted() -> None:
     folder = replace(FOLDER, max_tokens=8192, prompts={"query": "query: ", "text": ""}, licence="")
     plan = make_plan(folder, ExportOptions(), LOCAL)

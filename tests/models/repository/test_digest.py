@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gradewire_models.repository.digest import DigestParts, file_sha256
 
 PARTS = DigestParts("a" * 64, "b" * 64, 256, "mean", "query: ", "fp32-cpu")
-OTHER = {"max_tokens": 255, "pooling": "cls", "prefix": "query:", "numeric_class": "fp16-gpu"}
+OTHER = {"max_tokens": 255, "pooling": "cls", "prefix": "query:", "numeric_class": "fp16-gpu", "suffix": "."}
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(DigestParts)])
@@ -37,3 +37,7 @@ def test_file_digest_is_sha256(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"some bytes")
     assert file_sha256(path) == hashlib.sha256(b"some bytes").hexdigest()
+
+
+def test_a_suffix_and_a_digest_of_weights_are_told_apart() -> None:
+    assert replace(PARTS, suffix="c" * 64).digest() != replace(PARTS, weights_sha256="c" * 64).digest()

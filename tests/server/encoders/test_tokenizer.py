@@ -270,3 +270,58 @@ def test_the_longest_token_of_the_vocabulary_fits_as_often_as_the_model_reads_to
     (tokenized,) = TextTokenizer(tmp_path / "long.json", max_tokens=20, prefix="").encode([text])
     assert tokenized.ids.tolist() == [1] * 20
     assert tokenized.truncated
+
+
+_SUFFIX = ' said "in short": the cat'
+
+
+@cache
+def suffixed(path: Path, max_tokens: int) -> TextTokenizer:
+    return TextTokenizer(path, max_tokens=max_tokens, prefix="the ", suffix=_SUFFIX)
+
+
+def expected_with_suffix(path: Path, text: str, max_tokens: int) -> tuple[list[int], bool]:
+    """The ids by hand: all of the suffix's tokens, and as many before them as there is room for."""
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    encoding = tokenizer.encode(f"the {text}{_SUFFIX}")
+    behind = [
+        end > len(text) + 4 and not special
+        for (_, end), special in zip(encoding.offsets, encoding.special_tokens_mask, strict=True)
+    ]
+    first = behind.index(True)
+    tail = encoding.ids[first:]
+    room = max_tokens - len(tail)
+    return [*encoding.ids[: min(first, room)], *tail], first > room
+
+
+@settings(max_examples=example_count(60))
+@given(
+    start=st.text(max_size=40), piece=st.lists(_PIECES, min_size=1, max_size=12), times=st.sampled_from([1, 3, 4000])
+)
+def test_a_suffix_stays_whole_behind_a_text_of_any_length(
+    any_path: Path, start: str, piece: list[str], times: int
+) -> None:
+    text = start + "".join(piece) * times
+    text = text[:30_000]
+    expected, truncated = expected_with_suffix(any_path, text, 40)
+    assert len(expected) <= 40
+    for offsets in (False, True):
+        (tokenized,) = suffixed(any_path, 40).encode([text], offsets=offsets)
+        assert tokenized.ids.tolist() == expected
+        assert tokenized.truncated == truncated
+
+
+def test_a_suffix_is_read_but_stands_for_no_text(path: Path) -> None:
+    tokenizer = TextTokenizer(path, max_tokens=12, prefix="query: ", suffix=" in a word")
+    long, short = tokenizer.encode(["two cats " * 9, "two cats"], offsets=True)
+    assert long.offsets is not None
+    assert short.offsets is not None
+    assert ["two cats"[start:end] for start, end in short.offsets] == ["two", "cats"]
+    assert len(long.ids) == 12
+    assert long.ids[-4:].tolist() == short.ids[-4:].tolist()
+    assert [("two cats " * 9)[start:end] for start, end in long.offsets] == ["two", "cats"] * 2 + ["two"]
+    assert len(tokenizer.rows(long, special=True).ids) == 7
+    many = tokenizer.encode(["two cats"] * 100)
+    assert {tuple(text.ids.tolist()) for text in many} == {tuple(short.ids.tolist())}

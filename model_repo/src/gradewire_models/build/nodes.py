@@ -50,6 +50,11 @@ class Nodes:
         """Add an int64 [len(values)] constant; return its name."""
         return self.constant(name, np.array(values, np.int64))
 
+    def int_scalar(self, name: str, value: int) -> str:
+        """Add an int64 constant without dimensions; return its name."""
+        self.constants.append(numpy_helper.from_array(np.array(value, np.int64), name))
+        return name
+
 
 @dataclass(frozen=True, slots=True)
 class RealRows:

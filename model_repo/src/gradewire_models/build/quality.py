@@ -6,6 +6,7 @@ import math
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from gradewire_models.build.verify import Check, computed_how, open_computing, r
 from gradewire_models.errors import BuildError, ModelBrokenError
 from gradewire_models.repository.built import BuiltModel, load_built
 from gradewire_models.repository.grader_input import begin_and_separator, grader_input
+from gradewire_models.repository.suffix import suffixed_ids
 
 ROWS = 500
 
@@ -177,7 +179,12 @@ def row_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, Scores
 
 def embed_texts(model: BuiltModel, texts: Sequence[str]) -> NDArray[np.float32]:
     """Return the sentence vectors of `texts`, float32 [texts, dims], computed in batches of similar lengths."""
-    return _computed(model, tokenize(model.tokenizer_path, [model.prefix + text for text in texts], model.max_tokens))
+    if not model.suffix:
+        ids = tokenize(model.tokenizer_path, [model.prefix + text for text in texts], model.max_tokens)
+        return _computed(model, ids)
+    tokenizer = Tokenizer.from_file(str(model.tokenizer_path))
+    read = partial(suffixed_ids, tokenizer, prefix=model.prefix, suffix=model.suffix, max_tokens=model.max_tokens)
+    return _computed(model, [np.array(read(text), np.int64) for text in texts])
 
 
 def _grader_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> Scores:

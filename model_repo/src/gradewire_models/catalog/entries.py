@@ -74,6 +74,7 @@ class EncoderMetadata:
         max_tokens: Maximum input length in tokens, including special tokens.
         pooling: Method that turns token vectors into a vector, which is then L2-normalised. A grader's method, ``"mean,
             linear, / TEMPERATURE"``, returns a logit.
+        suffix: Text after every input, which stays if the input is cut; "" for most models.
         numeric_class: Arithmetic for the vectors. The name ends with the device: ``-cpu``, ``-cuda`` or ``-tensorrt``.
         catalog_version: Version of the catalog that lists the model; 0 if no catalog lists it.
         base: A variant's base model; "" for other models.
@@ -99,6 +100,7 @@ class EncoderMetadata:
     bertscore: Bertscore | None = None
     adapter: AdapterMetadata | None = None
     kind: str = "encoder"
+    suffix: str = ""
 
 
 @dataclass(frozen=True, slots=True)

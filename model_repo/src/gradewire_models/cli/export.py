@@ -43,6 +43,7 @@ _EXAMPLES = """
             help="Pool token vectors with this method; by default with the folder's (modules.json).",
         ),
         click.option("--prefix", help="Put this text before every input; by default the folder's default prompt."),
+        click.option("--suffix", help="Put this text after every input, and keep it if an input is cut."),
         click.option(
             "--max-tokens",
             type=click.IntRange(min=1),

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from gradewire_models.catalog.entries import ADAPTER_METADATA
 from gradewire_models.errors import DownloadError, ExportError
 from gradewire_models.repository.digest import file_sha256
 
@@ -139,6 +142,7 @@ class EncoderFolder:
     Attributes:
         counts_prompt: True if pooling includes a prompt's tokens.
         max_tokens: The folder's maximum input length in tokens, including special tokens.
+        suffix: Text after every input, from gradewire.json.
     """
 
     directory: Path
@@ -151,6 +155,7 @@ class EncoderFolder:
     lower_case: bool
     licence: str
     weight_sha256: Mapping[str, str]
+    suffix: str = ""
 
 
 def read_folder(directory: Path, *, pooling: Pooling | None = None) -> EncoderFolder:
@@ -174,18 +179,41 @@ def read_folder(directory: Path, *, pooling: Pooling | None = None) -> EncoderFo
     if task != "feature-extraction":
         raise ExportError(f"{directory} contains a model for the task {task!r}, which returns no token vectors")
     prompts, default_prompt = _prompts(directory)
+    own = _own_settings(directory)
     return EncoderFolder(
         directory=chain.transformer,
         model_type=model_type,
-        pooling=pooling or chain.pooling,
-        default_prompt=default_prompt,
+        pooling=pooling or own.pooling or chain.pooling,
+        default_prompt=default_prompt if own.prefix is None else own.prefix,
         prompts=prompts,
         counts_prompt=chain.counts_prompt,
-        max_tokens=_max_tokens(chain.transformer, settings, config),
+        max_tokens=own.max_tokens or _max_tokens(chain.transformer, settings, config),
         lower_case=bool(settings.get("do_lower_case", False)),
-        licence=_licence(directory / "README.md"),
+        licence=own.licence or _licence(directory / "README.md"),
         weight_sha256=_weights(chain.transformer),
+        suffix=own.suffix,
     )
+
+
+class _OwnSettings(BaseModel):
+    """The settings of an encoder in gradewire.json, which take precedence over the folder's other files."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+
+    pooling: Pooling | None = None
+    prefix: str | None = None
+    suffix: str = ""
+    max_tokens: int | None = Field(default=None, ge=1)
+    licence: str = ""
+
+
+def _own_settings(directory: Path) -> _OwnSettings:
+    try:
+        return _OwnSettings.model_validate(read_json(directory / ADAPTER_METADATA))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        raise ExportError(f"{directory / ADAPTER_METADATA}: {name}: {first['msg']}") from error
 
 
 def _sentence_settings(directory: Path) -> dict[str, object]:

@@ -151,8 +151,14 @@ def _write_sentence(nodes: Nodes, pooling: str) -> None:
 
 
 def _last(nodes: Nodes, rows: str) -> str:
-    tokens = nodes.op("ReduceSum", ATTENTION_MASK, "one", name="token_counts", keepdims=1)
-    place = nodes.op("Max", nodes.op("Sub", tokens, "one", name="last_or_none"), "zero", name="last_place")
+    """Write the vectors of the last tokens, also if the padding stands before the text; return the tensor's name."""
+    tokens = nodes.op("Shape", ATTENTION_MASK, name="token_count", start=1, end=2)
+    count = nodes.op("Squeeze", tokens, "zero", name="token_limit")
+    places = nodes.op(
+        "Range", nodes.int_scalar("first_place", 0), count, nodes.int_scalar("next_place", 1), name="all_places"
+    )
+    places = nodes.op("Mul", ATTENTION_MASK, places, name="text_places")
+    place = nodes.op("ReduceMax", places, "one", name="last_place", keepdims=1)
     return nodes.op("GatherND", rows, place, name="pooled", batch_dims=1)
 
 

@@ -17,13 +17,14 @@ DEFAULT_MAX_TOKENS = 512
 class ExportOptions:
     """A caller's choices, with the field names of `EncoderMetadata`; None or "" means the folder's value.
 
-    However, an empty `prefix` switches the folder's prompt off. If `numeric_class` is for GPUs, the model's name ends
-    with the class.
+    However, an empty `prefix` or `suffix` switches the folder's text off. If `numeric_class` is for GPUs, the model's
+    name ends with the class.
     """
 
     name: str = ""
     pooling: Pooling | None = None
     prefix: str | None = None
+    suffix: str | None = None
     max_tokens: int | None = None
     token_layers: tuple[int, ...] = ()
     licence: str = ""
@@ -74,6 +75,7 @@ def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolde
         max_tokens=options.max_tokens or min(folder.max_tokens or DEFAULT_MAX_TOKENS, DEFAULT_MAX_TOKENS),
         pooling=folder.pooling,
         prefix=prefix,
+        suffix=folder.suffix if options.suffix is None else options.suffix,
         numeric_class=options.numeric_class,
         licence=options.licence or folder.licence,
         origin=origin,
@@ -102,7 +104,8 @@ def _command(options: ExportOptions, source: SourceFolder) -> str:
         words += ["--revision", source.commit]
     for option, value in (("--name", options.name), ("--pooling", options.pooling), ("--licence", options.licence)):
         words += [option, value] if value else []
-    words += [] if options.prefix is None else ["--prefix", options.prefix]
+    for option, text in (("--prefix", options.prefix), ("--suffix", options.suffix)):
+        words += [] if text is None else [option, text]
     words += [] if options.max_tokens is None else ["--max-tokens", str(options.max_tokens)]
     for layer in options.token_layers:
         words += ["--token-layer", str(layer)]

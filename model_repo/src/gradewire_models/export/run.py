@@ -14,7 +14,7 @@ from gradewire_models.export.exporter import EXPORTERS, load_encoder, reference_
 from gradewire_models.export.folder import EncoderFolder, find_source, read_folder
 from gradewire_models.export.parity import check_parity, tolerance_of
 from gradewire_models.export.plan import ExportOptions, check_options, make_plan, notes_on
-from gradewire_models.export.tokens import SAMPLE_TEXTS, load_tokenizer, write_exported_tokenizer
+from gradewire_models.export.tokens import load_tokenizer, sample_ids, write_exported_tokenizer
 from gradewire_models.repository.built import BuiltModel, load_built
 from gradewire_models.repository.config import ONNX_FILE, TOKENIZER_FILE
 from gradewire_models.repository.serving import serving_of_class
@@ -69,8 +69,7 @@ def _write(
     notes = write_exported_tokenizer(folder, tokenizer, target / TOKENIZER_FILE, plan.max_tokens)
 
     report(Progress("computing the reference"))
-    texts = [plan.prefix + text for text in SAMPLE_TEXTS]
-    tokenized = tokenizer(texts, truncation=True, max_length=plan.max_tokens)["input_ids"]
+    tokenized = sample_ids(tokenizer, plan)
     vocabulary = int(model.get_input_embeddings().num_embeddings)
     if max(tokenizer.get_vocab().values()) >= vocabulary:
         raise ExportError(f"the tokenizer of {folder.directory} returns ids beyond the {vocabulary} word vectors")

@@ -1,6 +1,7 @@
 """Write an exported encoder's tokenizer as a tokenizer.json that returns the same ids as transformers."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ import transformers
 from tokenizers import Tokenizer, normalizers
 
 from gradewire_models.build.publish import write_tokenizer
+from gradewire_models.catalog.entries import EncoderMetadata
 from gradewire_models.errors import ExportError
 from gradewire_models.export.folder import EncoderFolder
 from gradewire_models.repository.config import TOKENIZER_FILE
+from gradewire_models.repository.suffix import suffixed_ids
 
 SAMPLE_TEXTS = (
     "",
@@ -77,6 +80,23 @@ def write_exported_tokenizer(folder: EncoderFolder, tokenizer: Any, target: Path
     finally:
         converted.unlink()
     raise ExportError(f"the tokenizer of {folder.directory} cannot be written as {TOKENIZER_FILE} with the same ids")
+
+
+def sample_ids(tokenizer: Any, plan: EncoderMetadata) -> list[list[int]]:
+    """Return the token ids of `SAMPLE_TEXTS` with the model's prefix and suffix, as a server cuts them.
+
+    Raises:
+        ExportError: The suffix leaves no token for a text.
+    """
+    if not plan.suffix:
+        texts = [plan.prefix + text for text in SAMPLE_TEXTS]
+        found: list[list[int]] = tokenizer(texts, truncation=True, max_length=plan.max_tokens)["input_ids"]
+        return found
+    backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    read = partial(suffixed_ids, backend, prefix=plan.prefix, suffix=plan.suffix, max_tokens=plan.max_tokens)
+    if len(read("")) >= plan.max_tokens:
+        raise ExportError(f"prefix and suffix alone have {plan.max_tokens} tokens or more. Raise --max-tokens")
+    return [read(text) for text in SAMPLE_TEXTS]
 
 
 def _no_tokenizer(folder: EncoderFolder) -> str:

@@ -22,6 +22,7 @@ from gradewire_models.repository.config import (
     SENTENCE_OUTPUT,
     TOKENIZER_FILE,
     TOKENS_OUTPUT,
+    WEIGHTS_FILE,
     UnreadableCalibration,
     calibrations_in,
     digest_parts,
@@ -91,8 +92,8 @@ class BuiltModel(EncoderMetadata):
 
     Attributes:
         version: Number of the newest version folder, whose graph Triton serves.
-        onnx_path: File with graph and weights. The inputs are ``input_ids`` and ``attention_mask``, int64 [batch,
-            tokens].
+        onnx_path: File with the graph. The inputs are ``input_ids`` and ``attention_mask``, int64 [batch, tokens].
+        weights_path: File beside the graph with the weights, or None if the graph contains them.
         tokenizer_path: File tokenizer.json, which does not pad and truncates at `max_tokens`.
         digest: SHA-256 of everything that determines a vector (`gradewire_models.repository.digest`), 64 hex
             characters.
@@ -107,6 +108,7 @@ class BuiltModel(EncoderMetadata):
     digest: str
     fingerprint: int
     unreadable: tuple[UnreadableCalibration, ...] = ()
+    weights_path: Path | None = None
 
     @property
     def sentence_output(self) -> str:
@@ -229,8 +231,11 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, dict[Path, F
         version = newest_version(directory) or int(FIRST_VERSION)
         onnx_path, tokenizer_path = directory / str(version) / GRAPH_FILE, directory / TOKENIZER_FILE
         records = {tokenizer_path: files.tokenizer}
+        weights_path = None if files.weights is None else onnx_path.with_name(WEIGHTS_FILE)
         if graph:
             records[onnx_path] = files.onnx
+            if files.weights is not None and weights_path is not None:
+                records[weights_path] = files.weights
         found = {path: path.stat().st_size for path in records}
         model = BuiltModel(
             **{each.name: getattr(metadata, each.name) for each in fields(metadata)},
@@ -241,6 +246,7 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, dict[Path, F
             digest=digest,
             fingerprint=files.fingerprint,
             unreadable=fitted.unreadable,
+            weights_path=weights_path,
         )
         checked = model.temperature > 0 and digest_parts(model, files).digest() == digest
     except KeyError as error:

@@ -35,6 +35,8 @@ CONFIG_FILE = "config.pbtxt"
 CONFIG_VERSION = "6"
 FIRST_VERSION = "1"
 GRAPH_FILE = "model.onnx"
+WEIGHTS_FILE = "model.onnx.data"
+"""Name of the file beside the graph with the weights of a graph that would exceed an ONNX file's 2 GB."""
 ONNX_FILE = f"{FIRST_VERSION}/{GRAPH_FILE}"  # a build's graph; a published graph is at `BuiltModel.onnx_path`
 TOKENIZER_FILE = "tokenizer.json"
 
@@ -157,11 +159,15 @@ def layer_output(layer: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """The sizes and digests of a model's files, and the value of its output ``model_fingerprint``, never 0."""
+    """The sizes and digests of a model's files, and the value of its output ``model_fingerprint``, never 0.
+
+    `weights` is the file beside the graph with the weights, or None if the graph contains them.
+    """
 
     onnx: FileRecord
     tokenizer: FileRecord
     fingerprint: int
+    weights: FileRecord | None = None
 
 
 def write_config(path: Path, config: ModelConfig) -> None:
@@ -236,6 +242,8 @@ def digest_parts(metadata: EncoderMetadata, files: ModelFiles) -> DigestParts:
         pooling=metadata.pooling,
         prefix=metadata.prefix,
         numeric_class=metadata.numeric_class,
+        suffix=metadata.suffix,
+        weights_sha256=files.weights.sha256 if files.weights is not None else "",
     )
 
 
@@ -253,6 +261,10 @@ def _parameters(metadata: EncoderMetadata, files: ModelFiles, digest: str) -> Ma
     parameters |= to_parameters(fitting(metadata.calibrations, digest))
     if metadata.kind != "encoder":
         parameters["kind"] = metadata.kind
+    if metadata.suffix:
+        parameters["suffix"] = metadata.suffix
+    if files.weights is not None:
+        parameters |= {"weights_bytes": str(files.weights.bytes), "weights_sha256": files.weights.sha256}
     if metadata.bertscore is not None:
         parameters["bertscore_layer"] = str(metadata.bertscore.layer)
         for layer, baseline in metadata.bertscore.baselines.items():
@@ -285,6 +297,7 @@ def metadata_in(config: ModelConfig, calibrations: tuple[StoredCalibration, ...]
         bertscore=bertscore_in(parameters),
         adapter=adapter_in(parameters),
         kind=parameters.get("kind", "encoder"),
+        suffix=parameters.get("suffix", ""),
         **texts,
     )
 
@@ -296,10 +309,14 @@ def files_in(parameters: Mapping[str, str]) -> ModelFiles:
         KeyError: A parameter is missing.
         ValueError: A size or the fingerprint is not an integer.
     """
+    weights = None
+    if "weights_sha256" in parameters:
+        weights = FileRecord(int(parameters["weights_bytes"]), parameters["weights_sha256"])
     return ModelFiles(
         onnx=FileRecord(int(parameters["onnx_bytes"]), parameters["onnx_sha256"]),
         tokenizer=FileRecord(int(parameters["tokenizer_bytes"]), parameters["tokenizer_sha256"]),
         fingerprint=int(parameters["fingerprint"]),
+        weights=weights,
     )
 
 

@@ -2,15 +2,21 @@
 
 import hashlib
 import json
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 _FORMAT = "gradewire-model/1"
+_NEWER = ("suffix", "weights_sha256")
 
 
 @dataclass(frozen=True, slots=True)
 class DigestParts:
-    """The values that a model's digest covers; two models with equal values return equal vectors."""
+    """The values that a model's digest covers; two models with equal values return equal vectors.
+
+    Attributes:
+        suffix: Text after every input, or "".
+        weights_sha256: SHA-256 of the file with the weights, or "" if the ONNX file contains them.
+    """
 
     onnx_sha256: str
     tokenizer_sha256: str
@@ -18,11 +24,16 @@ class DigestParts:
     pooling: str
     prefix: str
     numeric_class: str
+    suffix: str = ""
+    weights_sha256: str = ""
 
     def digest(self) -> str:
         """Return the SHA-256 of all values, 64 hex characters."""
         # JSON separates the values, so different sequences of values have different bytes.
-        parts = json.dumps([_FORMAT, *astuple(self)], ensure_ascii=True)
+        # Most models have neither a suffix nor a file of weights, and keep the digest of releases without them.
+        named = {name: value for name in _NEWER if (value := getattr(self, name))}
+        older = [value for name, value in asdict(self).items() if name not in _NEWER]
+        parts = json.dumps([_FORMAT, *older, *([named] if named else [])], ensure_ascii=True)
         return hashlib.sha256(parts.encode("ascii")).hexdigest()
 
 

@@ -261,7 +261,7 @@ def open_tokenizer(model: BuiltModel) -> TextTokenizer:
     """Return a model's tokenizer."""
     if model.kind == "grader":
         return GraderTokenizer(model.tokenizer_path)
-    return TextTokenizer(model.tokenizer_path, max_tokens=model.max_tokens, prefix=model.prefix)
+    return TextTokenizer(model.tokenizer_path, max_tokens=model.max_tokens, prefix=model.prefix, suffix=model.suffix)
 
 
 def run_reader(model: BuiltModel, tokenizer: TextTokenizer, telemetry: ModelTelemetry) -> RunReader:

@@ -22,7 +22,7 @@ from gradewire_server.resilience import SingleFlight
 
 _log = logging.getLogger(__name__)
 
-Stamp: TypeAlias = tuple[str, int, int]
+Stamp: TypeAlias = tuple[str, *tuple[int, ...]]
 
 
 class NotNowError(Exception):
@@ -256,7 +256,8 @@ class ModelLibrary(ModelIndex):
 
 def _stamp_of(model: BuiltModel) -> Stamp:
     """Return the digest and modification times. A new build or a manual repair changes the result."""
-    return model.digest, _changed_ns(model.onnx_path), _changed_ns(model.tokenizer_path)
+    paths = (model.onnx_path, model.tokenizer_path, *([model.weights_path] if model.weights_path else []))
+    return model.digest, *map(_changed_ns, paths)
 
 
 def _changed_ns(path: Path) -> int:

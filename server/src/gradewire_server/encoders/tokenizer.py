@@ -18,6 +18,7 @@ from gradewire_models.repository.grader_input import (
     begin_and_separator,
     grader_input,
 )
+from gradewire_models.repository.suffix import Cut, cut_before_suffix
 from gradewire_server.domain.needs import GradedTexts
 from gradewire_server.encoders.word_pieces import WordPieces
 
@@ -50,7 +51,7 @@ class Tokenized(NamedTuple):
     Attributes:
         ids: int32[tokens], including special tokens, at most the model's limit.
         offsets: int32[n, 2], half-open character ranges of the tokens in `kept`.
-        kept: int32[n], the text's own tokens (neither special tokens nor the prefix) as positions in `ids`.
+        kept: int32[n], the text's own tokens (neither special tokens nor prefix nor suffix) as positions in `ids`.
         special: int32[m], the special tokens as positions in `ids`.
         ends: For a grader, each piece's end in `ids`, which contains all pieces in sequence.
     """
@@ -87,15 +88,20 @@ class TextTokenizer:
 
     Args:
         max_tokens: The model's limit, including special tokens.
+        suffix: Text after every input, whose tokens stay if the input is cut. Special tokens may be spelled out.
         as_text: True to treat spelled-out special tokens as ordinary characters.
     """
 
-    def __init__(self, path: Path, *, max_tokens: int, prefix: str, as_text: bool = False) -> None:
+    def __init__(self, path: Path, *, max_tokens: int, prefix: str, suffix: str = "", as_text: bool = False) -> None:
         self._tokenizer = Tokenizer.from_file(str(path))
         self._tokenizer.no_padding()
         self._tokenizer.encode_special_tokens = as_text
-        self._tokenizer.enable_truncation(max_tokens)
-        self._prefix = prefix
+        if suffix:
+            # The library would cut the suffix off.
+            self._tokenizer.no_truncation()
+        else:
+            self._tokenizer.enable_truncation(max_tokens)
+        self._prefix, self._suffix = prefix, suffix
         self._head_characters = _HEAD_CHARACTERS_PER_TOKEN * max_tokens
         # A vocabulary entry is at least as long as the characters that the entry encodes.
         longest = max(map(len, self._tokenizer.get_vocab()), default=0)
@@ -105,7 +111,7 @@ class TextTokenizer:
         self._sure_tokens = max_tokens + _LONGEST_UNKNOWN_CHARACTERS
         self._around = np.unique(np.array(self._tokenizer.encode("").ids, np.int32))
         self._max_tokens = max_tokens
-        self._pieces = WordPieces.of(self._tokenizer)
+        self._pieces = None if suffix else WordPieces.of(self._tokenizer)
 
     def encode(self, texts: Sequence[str], *, offsets: bool = False) -> list[Tokenized]:
         """Tokenize texts, in about 2 µs per short text of known words (see `WordPieces`), or 14 µs with offsets.
@@ -133,23 +139,26 @@ class TextTokenizer:
     def _encode_with_library(self, texts: Sequence[str], *, offsets: bool) -> list[Tokenized]:
         most = self._head_characters
         heads = [text if len(text) <= most else self._head(text) for text in texts]
-        inputs = [self._prefix + head for head in heads] if self._prefix else heads
+        around = bool(self._prefix or self._suffix)
+        inputs = [f"{self._prefix}{head}{self._suffix}" for head in heads] if around else heads
         if len(inputs) <= _ONE_BY_ONE:
             encodings = [self._tokenizer.encode(each) for each in inputs]
         else:
-            encode_batch = self._tokenizer.encode_batch if offsets else self._tokenizer.encode_batch_fast
+            needs_offsets = offsets or self._suffix
+            encode_batch = self._tokenizer.encode_batch if needs_offsets else self._tokenizer.encode_batch_fast
             encodings = encode_batch(inputs)
         tokenized = []
         for text, head, encoding in zip(texts, heads, encodings, strict=True):
             if len(head) < len(text) and not self._is_enough(text, head, encoding):
                 tokenized.append(self._encode_long(text, offsets=offsets))
             else:
-                tokenized.append(self._read(encoding, offsets=offsets))
+                tokenized.append(self._read(encoding, head, offsets=offsets))
         return tokenized
 
     def _encode_long(self, text: str, *, offsets: bool) -> Tokenized:
         read = text[: self._read_characters]
-        tokenized = self._read(self._tokenizer.encode(self._prefix + read), offsets=offsets)
+        encoding = self._tokenizer.encode(f"{self._prefix}{read}{self._suffix}")
+        tokenized = self._read(encoding, read, offsets=offsets)
         if len(read) < len(text) and not tokenized.truncated:
             # A text does not count as truncated if only white space was cut.
             return tokenized._replace(truncated=not text[len(read) :].isspace())
@@ -188,19 +197,38 @@ class TextTokenizer:
         Words never merge across white space. If the head ends inside a word, this word's tokens may differ, so the head
         needs some tokens beyond the limit.
         """
+        if self._suffix:
+            cut = self._cut(encoding, head)
+            known = text[len(head)] in _WORD_ENDS or cut.tail_start >= self._sure_tokens
+            return cut.truncated and known
         if not encoding.overflowing:
             return False
         if text[len(head)] in _WORD_ENDS:
             return True
         return len(encoding.ids) + sum(len(further.ids) for further in encoding.overflowing) >= self._sure_tokens
 
-    def _read(self, encoding: Encoding, *, offsets: bool) -> Tokenized:
+    def _cut(self, encoding: Encoding, text: str) -> Cut:
+        """Return which tokens of a text with prefix and suffix the model reads."""
+        return cut_before_suffix(
+            [end for _, end in encoding.offsets],
+            encoding.special_tokens_mask,
+            text_end=len(self._prefix) + len(text),
+            max_tokens=self._max_tokens,
+        )
+
+    def _read(self, encoding: Encoding, text: str, *, offsets: bool) -> Tokenized:
         ids, truncated = np.array(encoding.ids, np.int32), bool(encoding.overflowing)
+        tail = len(ids)
+        chosen: slice | NDArray[np.intp] = slice(None)
+        if self._suffix:
+            cut = self._cut(encoding, text)
+            chosen, truncated, tail = np.r_[: cut.body_end, cut.tail_start : len(ids)], cut.truncated, cut.body_end
+            ids = ids[chosen]
         if not offsets:
             return Tokenized(ids, truncated)
-        ranges = np.array(encoding.offsets, np.int32).reshape(-1, 2)
-        special = np.array(encoding.special_tokens_mask, np.bool_)
-        of_text = ~special & (ranges[:, 1] > len(self._prefix))
+        ranges = np.array(encoding.offsets, np.int32).reshape(-1, 2)[chosen]
+        special = np.array(encoding.special_tokens_mask, np.bool_)[chosen]
+        of_text = ~special & (ranges[:, 1] > len(self._prefix)) & (np.arange(len(ids)) < tail)
         kept = np.flatnonzero(of_text).astype(np.int32)
         offsets_in_text = np.maximum(ranges[kept] - len(self._prefix), 0).astype(np.int32)
         return Tokenized(ids, truncated, offsets_in_text, kept, np.flatnonzero(special).astype(np.int32))

@@ -29,6 +29,8 @@ def reason_without_graph(model: BuiltModel, folder: Path | None) -> str:
     """Return why an encoder gets no 8-bit graph, or "" if it gets one."""
     if model.numeric_class != _CLASS:
         return "8-bit graphs are made only from models in fp32 for CPUs"
+    if model.suffix or model.weights_path is not None:
+        return "8-bit graphs are made only from models without a suffix, and with the weights in the graph"
     if not has_vnni():
         return "this processor has no VNNI, without which 8-bit products are not faster"
     return "" if folder is not None else "there is no disk store to keep an 8-bit graph in"
