@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _NUMBER: Final = r"[+-]?(?:\d+\.?\d*|\.\d+)"
-_CELL: Final = re.compile(rf"({_NUMBER})(?: \[({_NUMBER}), ({_NUMBER})\])?(?: \(.*\))?")
+_CELL: Final = re.compile(rf"({_NUMBER})(?: \[({_NUMBER}), ({_NUMBER})\]| ± {_NUMBER})?(?: \(.*\))?")
+_SEVERAL: Final = re.compile(rf"{_NUMBER}(?:, {_NUMBER})+")
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def section_of(page: Path, name: str) -> str:
 def figure(section: str, table: str, row: str, columns: Sequence[str]) -> Figure:
     """Return the value in a row and column of the section's first table whose title begins with `table`.
 
-    The mean of several columns has no interval.
+    Several columns, and several numbers in a cell (a run each), give their mean, without an interval.
 
     Raises:
         KeyError: The section has no such table, row or column.
@@ -98,13 +99,15 @@ def figure(section: str, table: str, row: str, columns: Sequence[str]) -> Figure
 
 
 def _cells(line: str) -> list[str]:
-    return [cell.strip().strip("`") for cell in line.strip().strip("|").split("|")]
+    return [cell.strip() for cell in line.replace("`", "").strip().strip("|").split("|")]
 
 
 def _figure(cell: str) -> Figure:
+    if _SEVERAL.fullmatch(cell):
+        return Figure(fmean(map(float, cell.split(", "))))
     found = _CELL.fullmatch(cell)
     if found is None:
-        raise ValueError(f"{cell!r} is not a number, nor a number with an interval")
+        raise ValueError(f"{cell!r} is no number, with or without an interval, nor a list of numbers")
     value, low, high = (None if part is None else float(part) for part in found.groups())
     assert value is not None
     return Figure(value, low, high)

@@ -6,23 +6,26 @@ Scores and vectors stay in the work folder, so an interrupted run resumes and a 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import subprocess
 import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.common.rows import Row, read_lines, resume_or_overwrite
 from benchmarks.common.servers import GRADEWIRE, run_gradewire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 EVOUNA: Final = "evouna_dev.jsonl"
 VISIT_BENCH: Final = "visit_bench_dev.jsonl"
+VQA: Final = ("vqav2_smallval/questions.json", "vqav2_smallval/annotations.json")
 VISUAL: Final = ROOT / "examples" / "visual_questions.jsonl"
 MODELS: Final = ("chatgpt", "fid", "gpt35", "gpt4", "newbing")
 HEADLINE: Final = ("gpt35", "gpt4")
@@ -33,7 +36,11 @@ WORDS: Final = (
     *("rouge_l", "meteor"),
 )
 VECTORS: Final = ("smile:v1", "smile:fast", "smile:paper", "sbert", "sfve", "bertscore", KNVQA_BERTSCORE)
-VISUAL_WORDS: Final = ("vqa_accuracy", "soft_vqa_accuracy", "meteor", "rouge_l", "exact_match", "easy_match")
+VISUAL_METRICS: Final = (
+    *("vqa_accuracy", "soft_vqa_accuracy", "meteor", "rouge_l", "exact_match", "easy_match"),
+    *("smile:v1", "sbert", "bertscore"),
+)
+LAVE_QUESTIONS: Final = 25
 # LAVE's paper asks for a reason first. A reason makes the default judge worse, so the ablations start from `lave`.
 LAVE: Final = ("lave", "lave?shots=1", "lave?shots=4", "lave?reference_filter=0", "lave?caption=true")
 LAVE_WITH_REASON: Final = "lave?mode=rationale"
@@ -131,12 +138,30 @@ def evouna(work: Work) -> dict[str, str]:
     ]
     headline = ("--where", f"model={','.join(HEADLINE)}", "--embedded", "--disk-directory", work.kept / "store")
     cuts = ("--cut", f"{KNVQA_BERTSCORE}=0.5")
+    accuracy = work.kept / "accuracy.json"
     return {
         "evouna-agreement": work.table("agreement", "agree", rows, *scores, "--statistics", "pearson,kendall"),
-        "evouna-accuracy": work.table("accuracy", "bench", "accuracy", rows, *scores),
+        "evouna-accuracy": work.table("accuracy", "bench", "accuracy", rows, *scores, "--json", accuracy),
+        "evouna-ranks": ranks(json.loads(accuracy.read_text("utf-8"))),
         "evouna-verdicts": work.table("verdicts", "bench", "knvqa", rows, *scores, *cuts),
         "evouna-terms": work.table("terms", "bench", "smile", rows, *headline),
     }
+
+
+def ranks(accuracy: Mapping[str, Any]) -> str:
+    """Return the ranks by each metric of the two models that annotators find closest, as a table.
+
+    `accuracy` is the JSON document of `gradewire bench accuracy`. A model's accuracy is the mean over data sets.
+    """
+    by_annotators = _by_model((cell["model"], cell["human"]["value"]) for cell in accuracy["human"])
+    pairs = itertools.combinations(sorted(by_annotators, key=by_annotators.__getitem__, reverse=True), 2)
+    better, other = min(pairs, key=lambda pair: by_annotators[pair[0]] - by_annotators[pair[1]])
+    lines = [f"| metric | {better} | {other} |", "|---|---:|---:|", "| annotators | 1 | 2 |"]
+    for each in accuracy["evaluators"]:
+        found = _by_model((cell["model"], cell["accuracy"]["value"]) for cell in each["cells"])
+        first = 1 if found[better] > found[other] else 2
+        lines.append(f"| {each['evaluator']} | {first} | {3 - first if found[better] != found[other] else first} |")
+    return "\n".join(lines)
 
 
 def encoders(work: Work) -> dict[str, str]:
@@ -175,12 +200,28 @@ def visual(work: Work) -> dict[str, str]:
     """Compare metrics and LAVE on the held-out answers about pictures in examples."""
     rows = work.written("visual", _held_out())
     scores = (
-        work.scored("visual-words", rows, (*VISUAL_WORDS, "smile:v1", "sbert", "bertscore")),
+        work.scored("visual-plain", rows, VISUAL_METRICS),
         work.scored("visual-lave", rows, ("lave",)),
     )
     statistics = ("--statistics", ",".join(_MEASURED))
     command = ("agree", rows, *(f"--scores={path}" for path in scores), *statistics)
     return {"visual": work.table("visual", *command)}
+
+
+def vqa(work: Work) -> dict[str, str]:
+    """Compare metrics and LAVE with VQA v2's annotators. LAVE grades the answers to a few questions."""
+    questions, annotations = (work.data / name for name in VQA)
+    rows = (annotations, "--from", "vqa-annotators", "--questions", questions, "--map", "group=answer_type")
+    metrics = ("--embedded", "--disk-directory", work.kept / "store", "--metrics")
+    statistics = ("--statistics", ",".join(_MEASURED), "--group-by", "group")
+    ids = sorted(str(each["question_id"]) for each in json.loads(questions.read_text("utf-8"))["questions"])
+    drawn = sorted(ids, key=lambda each: hashlib.blake2b(each.encode()).digest())[:LAVE_QUESTIONS]
+    where = ("--where", f"question_id={','.join(drawn)}")
+    plain = ",".join(VISUAL_METRICS)
+    return {
+        "vqa": work.table("vqa", "agree", *rows, *metrics, plain, *statistics),
+        "vqa-lave": work.table("vqa-lave", "agree", *rows, *where, *metrics, f"{plain},lave", *statistics),
+    }
 
 
 def lave(work: Work) -> dict[str, str]:
@@ -214,10 +255,18 @@ STEPS: Final = (
     Step("encoders", ("smile",), "two encoders on EVOUNA", (EVOUNA,), encoders),
     Step("judge", ("smile",), "generated sentences and grades by the judge on EVOUNA", (EVOUNA,), judge),
     Step("visual", ("smile", "lave"), "metrics and LAVE on answers about pictures", (), visual),
+    Step("vqa", ("smile", "lave"), "metrics and LAVE on answers of VQA v2's annotators", VQA, vqa),
     Step("lave", ("lave",), "LAVE's prompt by parts", (), lave),
     Step("ave", ("sfve",), "AVE's properties on its stand-in", (EVOUNA,), ave),
     Step("visit-bench", ("visit-bench",), "ten models of VisIT-Bench", (VISIT_BENCH,), visit_bench),
 )
+
+
+def _by_model(values: Iterable[tuple[str, float]]) -> dict[str, float]:
+    of_model: dict[str, list[float]] = defaultdict(list)
+    for model, value in values:
+        of_model[model].append(value)
+    return {model: fmean(found) for model, found in of_model.items()}
 
 
 def _held_out() -> list[Row]:

@@ -59,6 +59,14 @@ def test_the_mean_of_columns_has_no_interval(page: Path) -> None:
     assert figure(section_of(page, "block"), "Mean of 10 cells", "smile:v1", ["nq", "tq"]) == Figure(0.125)
 
 
+def test_runs_in_one_cell_give_their_mean() -> None:
+    section = (
+        "| `left` out (a) | alignment | spread |\n|---|---|---|\n| `nli`, and `more` | 0.664, 0.662 | 0.5 ± 0.01 |\n"
+    )
+    assert figure(section, "", "nli, and more", ["alignment"]) == Figure(pytest.approx(0.663))
+    assert figure(section, "", "nli, and more", ["spread"]) == Figure(0.5)
+
+
 def test_two_cells_name_a_row_where_the_first_is_not_enough(page: Path) -> None:
     section = section_of(page, "First")
     assert figure(section, "", "words (3) | b", ["value"]) == Figure(0.25, 0.125, 0.5)
