@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -49,9 +50,12 @@ AVE_VECTORS: Final = (
     *("sbert?model=all-MiniLM-L6-v2", "sfve?model=all-MiniLM-L6-v2"),
     *("sfve?model=all-mpnet-base-v2", "sfve?model=sfve-mini"),
 )
-EVERY_ABLATED: Final = 2
-SAMPLED_QUESTIONS: Final = {"encoders": 100, "judge": 50}
+EVERY_ABLATED: Final = 4
+SAMPLED_QUESTIONS: Final = {"encoders": 50, "judge": 50}
 FIRST_REFERENCES: Final = 3
+_ABOUT_ROWS: Final = re.compile(
+    r"^\*\*(?:Proposed flags|Wrong verdicts|Misses)\b.*?(?=^\*\*|^```|\Z)", re.MULTILINE | re.DOTALL
+)
 _MEASURED: Final = ("pearson", "spearman", "kendall")
 
 
@@ -86,10 +90,10 @@ class Work:
         return out
 
     def table(self, name: str, *command: object) -> str:
-        """Run a command that writes Markdown, and return its tables without the metrics' identifiers."""
+        """Run a command that writes Markdown, and return its tables of statistics and the metrics' identifiers."""
         out = self.kept / f"{name}.md"
         run_gradewire(*command, "--quiet", "--markdown", out)
-        return out.read_text("utf-8")
+        return without_rows(out.read_text("utf-8"))
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,11 @@ class Step:
     about: str
     files: tuple[str, ...]
     run: Callable[[Work], dict[str, str]]
+
+
+def without_rows(tables: str) -> str:
+    """Leave out the tables that list or count single rows: flags, wrong verdicts and misses."""
+    return _ABOUT_ROWS.sub("", tables)
 
 
 def sampled(rows: Iterable[Row], models: Sequence[str], questions: int) -> list[Row]:
@@ -225,7 +234,7 @@ def vqa(work: Work) -> dict[str, str]:
 
 
 def lave(work: Work) -> dict[str, str]:
-    """Leave out or add parts of LAVE's prompt, on every second of the answers of step `visual`."""
+    """Leave out or add parts of LAVE's prompt, on every fourth of the answers of step `visual`."""
     rows = work.written("lave", _held_out()[::EVERY_ABLATED])
     scores = [work.scored("lave", rows, (metric,)) for metric in (*LAVE, LAVE_WITH_REASON)]
     command = ("agree", rows, *(f"--scores={path}" for path in scores), "--statistics", "spearman,kendall")

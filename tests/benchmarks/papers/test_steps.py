@@ -71,6 +71,15 @@ def test_ranks_are_of_the_two_models_that_annotators_find_closest() -> None:
     ]
 
 
+def test_tables_of_rows_are_left_out() -> None:
+    kept = "**All rows**\n\n| metric |\n|---|\n| smile |\n\n"
+    about = "**Proposed flags**\n\n| row |\n|---|\n| 1 |\n\n**Wrong verdicts by class**\n\n| class |\n|---|\n| x |\n\n"
+    lines = "```\nsmile: smile:v1/1\n```\n"
+    assert steps.without_rows(kept + about + lines) == kept + lines
+    assert steps.without_rows(about + kept) == kept
+    assert steps.without_rows(kept + about) == kept
+
+
 def test_every_metric_of_a_step_is_known() -> None:
     for metrics in (steps.WORDS, steps.VECTORS, steps.VISUAL_METRICS, steps.LAVE, steps.AVE_WORDS, steps.AVE_VECTORS):
         labels = choose_metrics(",".join(metrics), MetricDefaults()).labels
