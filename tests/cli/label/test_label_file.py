@@ -50,6 +50,37 @@ def test_a_second_annotator_gets_a_column_and_the_first_one_keeps_hers(tmp_path:
     assert (file.label("r2", "ann"), file.label("r1", "ben")) == (0.25, None)
 
 
+@given(
+    st.lists(
+        st.tuples(
+            _IDS,
+            st.sampled_from(_NAMES),
+            st.one_of(
+                st.sampled_from(LABELS),
+                st.sampled_from([(), ("bad-gold",), ("time-dependent", "bad-gold")]),
+                st.sampled_from(["synonym", "own, with a comma"]),
+            ),
+        ),
+        max_size=20,
+    )
+)
+def test_any_flags_and_classes_are_read_back_beside_the_labels(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, float | tuple[str, ...] | str]]
+) -> None:
+    path = tmp_path_factory.mktemp("labels") / "labels.csv"
+    file = LabelFile.open(path, _NAMES)
+    for identifier, name, value in steps:
+        if isinstance(value, float):
+            file.set(identifier, name, value)
+        elif isinstance(value, tuple):
+            file.set_flags(identifier, name, value)
+        else:
+            file.set_class(identifier, name, value)
+    again = LabelFile.open(path, _NAMES)
+    assert (again.labels, again.flags, again.classes) == (file.labels, file.flags, file.classes)
+    assert again.annotators == list(_NAMES)
+
+
 def test_a_label_that_cannot_be_written_is_not_kept(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,10 @@ KEYS = {True: "1", False: "3"}
 
 
 @contextmanager
-def served(rows: list[Row], path: Path, *annotators: str, uncertain: int = 0) -> Iterator[LabelServer]:
-    session = Session(rows, uncertain, LabelFile.open(path, annotators), path.parent)
+def served(
+    rows: list[Row], path: Path, *annotators: str, uncertain: int = 0, verdicts: Mapping[int, bool] | None = None
+) -> Iterator[LabelServer]:
+    session = Session(rows, uncertain, LabelFile.open(path, annotators), path.parent, verdicts or {})
     with LabelServer(session, annotators, 0) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -97,7 +99,8 @@ def test_200_rows_labelled_on_the_page_make_a_better_fit(page: Page, tmp_path: P
     file, scores = write_rows(tmp_path / "answers.jsonl", answers()), tmp_path / "scores.jsonl"
     run("score", file, "--metrics", "smile", "--out", scores, *engine, "--quiet")
     source = InputFile((str(file),), RowOptions(needed=("references", "prediction", "id")))
-    rows, _ = _rows(source, [scores], "uncertain", 0)
+    rows, _, verdicts = _rows(source, [scores], "uncertain", 0)
+    assert verdicts.keys() <= {row.index for row in rows}
     nearest = [json.loads(line)["scores"]["smile"]["score"] for line in scores.read_text().splitlines()]
     distances = [abs(nearest[row.index] - 2 / 3) for row in rows]
     assert distances == sorted(distances)
@@ -149,6 +152,84 @@ def test_keys_and_buttons_label_go_back_skip_and_remove(page: Page, tmp_path: Pa
         assert table(path) == [["id", "ann"], ["r1", "0.25"], ["r2", "1"]]
         page.reload()
         expect(page.locator("#row-id")).to_have_text("Row 1 of 4, id r0")  # it was skipped
+
+
+def test_flags_are_proposed_changed_by_keys_and_stored_with_the_label(page: Page, tmp_path: Path) -> None:
+    path, rows = tmp_path / "labels.csv", [row(number) for number in range(5)]
+    for number in (0, 1, 3):
+        assert rows[number].item is not None
+        rows[number].item["question"] = "Who won last year?"  # type: ignore[index]
+    with served(rows, path, "ann") as server:
+        page.goto(server.urls["ann"])
+        labelled(page, 0)
+        time, gold = (page.get_by_role("button", name=name) for name in ("Time-dependent", "Bad references"))
+        expect(time).to_have_attribute("aria-pressed", "true")
+        expect(gold).to_have_attribute("aria-pressed", "false")
+        expect(page.locator("#reasons")).to_contain_text("time-dependent is proposed, because the question has")
+        page.keyboard.press("1")
+        labelled(page, 1)
+        page.keyboard.press("t")
+        expect(time).to_have_attribute("aria-pressed", "false")
+        expect(page.locator("#reasons")).to_be_hidden()
+        page.keyboard.press("3")
+        labelled(page, 2)
+        gold.click()
+        expect(gold).to_have_attribute("aria-pressed", "true")
+        page.keyboard.press("s")
+        expect(page.locator("#row-id")).to_have_text("Row 4 of 5, id r3")
+        expect(page.locator("#progress")).to_have_text("2 of 5 rows are labelled, and 1 flagged.")
+        page.keyboard.press("s")  # the proposed flag is stored
+        expect(page.locator("#row-id")).to_have_text("Row 5 of 5, id r4")
+        page.keyboard.press("1")
+        labelled(page, 3)
+        assert table(path) == [
+            ["id", "ann", "flags:ann"],
+            ["r0", "1", "time-dependent"],
+            ["r1", "0", "none"],
+            ["r4", "1", ""],
+            ["r2", "", "bad-gold"],
+            ["r3", "", "time-dependent"],
+        ]
+        page.reload()
+        expect(page.locator("#progress")).to_have_text("3 of 5 rows are labelled, and 2 flagged.")
+
+
+def test_the_class_of_a_metrics_error_is_asked_for_after_the_label(page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    verdicts = {0: False, 1: True, 2: True, 3: False}
+    with served([row(number) for number in range(4)], path, "ann", verdicts=verdicts) as server:
+        page.goto(server.urls["ann"])
+        labelled(page, 0)
+        asked = page.locator("#error-classes")
+        expect(asked).to_be_hidden()
+        page.keyboard.press("1")
+        labelled(page, 1)
+        expect(page.locator("#row-id")).to_have_text("Row 1 of 4, id r0")
+        expect(asked).to_contain_text("The metric called this answer wrong.")
+        page.keyboard.press("2")  # the second class
+        expect(page.locator("#row-id")).to_have_text("Row 2 of 4, id r1")
+        expect(asked).to_be_hidden()
+        page.keyboard.press("1")  # as the metric says
+        labelled(page, 2)
+        expect(page.locator("#row-id")).to_have_text("Row 3 of 4, id r2")
+        page.keyboard.press("3")
+        labelled(page, 3)
+        expect(asked).to_contain_text("The metric called this answer right.")
+        page.get_by_role("button", name="misleading emphasis").click()
+        expect(page.locator("#row-id")).to_have_text("Row 4 of 4, id r3")
+        page.keyboard.press("1")
+        labelled(page, 4)
+        page.keyboard.press("w")  # letters change the label, and no error is left
+        expect(asked).to_be_hidden()
+        assert table(path) == [
+            ["id", "ann", "error_class:ann"],
+            ["r0", "1", "synonym"],
+            ["r1", "1", ""],
+            ["r2", "0", "misleading emphasis"],
+            ["r3", "0", ""],
+        ]
+        page.keyboard.press("b")
+        expect(page.get_by_role("button", name="misleading emphasis")).to_have_attribute("aria-pressed", "true")
 
 
 def test_two_annotators_see_their_agreement_and_not_each_others_labels(
@@ -218,11 +299,15 @@ def test_a_stopped_server_and_a_failed_write_are_reported_and_nothing_goes_on(br
 
 @pytest.mark.parametrize("width", [360, 1280])
 def test_nothing_is_wider_than_the_screen_and_every_control_has_a_name(page: Page, tmp_path: Path, width: int) -> None:
-    with served([row(0, "x" * 3000)], tmp_path / "labels.csv", "ann") as server:
+    with served([row(0, "x" * 3000)], tmp_path / "labels.csv", "ann", verdicts={0: False}) as server:
         page.set_viewport_size({"width": width, "height": 800})
         page.goto(server.urls["ann"])
         labelled(page, 0)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        names = ("Right", "Unclear", "Wrong", "Back", "Skip", "Remove the label")
+        names = ("Right", "Unclear", "Wrong", "Back", "Skip", "Remove the label", "Time-dependent", "Bad references")
         assert all(page.get_by_role("button", name=name).count() == 1 for name in names)
         assert page.get_by_role("complementary", name="Guidelines").is_visible()
+        page.keyboard.press("1")
+        labelled(page, 1)
+        assert page.locator("#error-classes button").count() == 8
+        assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -72,6 +72,15 @@ def test_a_label_is_stored_and_read_back(server: LabelServer) -> None:
     assert server.session.file.path.read_text() == "id,ann\n"
 
 
+def test_flags_are_stored_and_read_back(server: LabelServer) -> None:
+    assert post(server, {"position": 2, "flags": ["bad-gold", "bad-gold"]}) == 200
+    assert server.session.file.path.read_text() == "id,ann,flags:ann\nr2,,bad-gold\n"
+    state = json.loads(ask(server, "GET", f"/{secret_of(server)}/state?at=2")[1])
+    assert (state["areFlagsStored"], state["flagged"], state["labelled"]) == (True, 1, 0)
+    assert [each["name"] for each in state["flags"] if each["isSet"]] == ["bad-gold"]
+    del server.session.file.flags["r2"]
+
+
 def test_the_page_allows_only_itself(server: LabelServer) -> None:
     status, content, headers = ask(server, "GET", f"/{secret_of(server)}/")
     assert status == 200
@@ -122,6 +131,12 @@ def test_another_sites_page_cannot_store_a_label(server: LabelServer, origin: st
         {"position": "0", "label": 1},
         {"position": 1.0, "label": 1},
         b'{"position": 0, "label": NaN}',
+        {"position": 0, "flags": ["own"]},
+        {"position": 0, "flags": "bad-gold"},
+        {"position": 0, "flags": [[]]},
+        {"position": 0, "errorClass": 1},
+        {"position": 0, "errorClass": "synonym"},
+        {"flags": []},
     ],
 )
 def test_another_body_is_refused(server: LabelServer, body: object) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gradewire_cli.label.label_file import LabelFile
-from gradewire_cli.label.session import Doubt, Session, doubt_of, ordered, usable
+from gradewire_cli.label.session import Doubt, Session, called_right, doubt_of, ordered, usable
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.row import Row
 from gradewire_stats.annotators import annotator_agreement
@@ -84,6 +84,64 @@ def test_the_next_row_is_the_next_one_without_a_label_of_this_annotator(tmp_path
             found.set(position, "ann", 1.0)
         with pytest.raises(IndexError):
             found.state("ann", position)
+
+
+def test_flags_are_proposed_until_some_are_stored_and_flagged_rows_are_done(tmp_path: Path) -> None:
+    rows = [row(0), row(1, flags=("bad-gold", "own"))]
+    assert rows[0].item is not None
+    rows[0].item["question"] = "Who won last year?"  # type: ignore[index]
+    found = Session(rows, 0, LabelFile.open(tmp_path / "labels.csv", ["ann", "ben"]), tmp_path)
+    state = found.state("ann")
+    assert [(each["name"], each["isSet"], bool(each["reason"])) for each in state["flags"]] == [
+        ("time-dependent", True, True),
+        ("bad-gold", False, False),
+    ]
+    assert [each["isSet"] for each in found.state("ann", 1)["flags"]] == [False, True]
+    found.set_flags(0, "ann", [])
+    assert [each["isSet"] for each in found.state("ann", 0)["flags"]] == [False, False]
+    assert found.state("ann")["position"] == 0
+    found.set_flags(0, "ann", ["bad-gold"])
+    state = found.state("ann")
+    assert (state["position"], state["flagged"], state["labelled"], state["next"]) == (1, 1, 0, None)
+    assert [each["isSet"] for each in found.state("ben", 0)["flags"]] == [True, False]
+    found.set(0, "ann", 1.0)
+    assert (found.state("ann")["flagged"], found.state("ann")["labelled"]) == (0, 1)
+    with pytest.raises(ValueError, match="own is no flag"):
+        found.set_flags(0, "ann", ["own"])
+
+
+def test_an_error_has_a_class_as_long_as_label_and_verdict_differ(tmp_path: Path) -> None:
+    file = LabelFile.open(tmp_path / "labels.csv", ["ann"])
+    found = Session([row(0), row(1)], 0, file, tmp_path, {0: False})
+    assert found.state("ann", 0)["error"] is None
+    with pytest.raises(ValueError, match="no such error"):
+        found.set_class(0, "ann", "synonym")
+    found.set(0, "ann", 1.0)
+    error = found.state("ann", 0)["error"]
+    assert (error["calledRight"], error["given"]) == (False, None)
+    assert {each["name"] for each in error["classes"]} == {
+        *("paraphrasing", "synonym", "partial match", "structure variation", "threshold sensitivity"),
+        *("extended answer", "literal interpretation", "unknowable reasons"),
+    }
+    with pytest.raises(ValueError, match="no such error"):
+        found.set_class(0, "ann", "misleading emphasis")
+    found.set_class(0, "ann", "synonym")
+    assert LabelFile.open(file.path, []).classes == {"r0": {"ann": "synonym"}}
+    found.set(0, "ann", 0.25)  # an unclear answer counts as wrong, as the metric says
+    assert (found.state("ann", 0)["error"], file.classes) == (None, {})
+    found.set(1, "ann", 1.0)
+    assert found.state("ann", 1)["error"] is None  # without a verdict
+
+
+def test_the_verdict_is_that_of_the_metric_that_orders() -> None:
+    scored = output(0.4, "smile:v1/1?model=m@0123")
+    assert called_right(scored) is None
+    scored["scores"]["smile:v1"]["correct"] = True
+    assert called_right(scored) is True
+    scored["scores"] |= {"correctness": {"score": 0.4, "line": "correctness/2?model=m", "correct": False}}
+    assert called_right(scored) is False
+    with pytest.raises(InputError, match="neither correctness nor smile"):
+        called_right(output(0.4, "rouge_l/1"))
 
 
 def test_the_agreement_is_that_of_all_rows_with_two_labels(tmp_path: Path) -> None:

@@ -266,7 +266,7 @@ def test_flags_and_classes_of_annotators_join_their_rows(command: Command, tmp_p
     ]
     path = labels_in(tmp_path / "labels.csv", [*labels, {**labels[0], "id": "r99", "ann": "", "ben": ""}])
     read = LabelsFile(
-        str(path), RowOptions(needed=("id", "label"), usual={**ALIASES, "label": LABEL_NAMES}), True
+        str(path), RowOptions(needed=("id", "label"), usual={**ALIASES, "label": LABEL_NAMES}), adds=True
     ).read()
     assert read.marks == {
         "r0": Marks(("time-dependent",), "synonym"),

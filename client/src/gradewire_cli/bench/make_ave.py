@@ -21,7 +21,7 @@ from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.progress import progress
 from gradewire_cli.results.table_formats import write_text
 from gradewire_cli.rows.cells import LeftOut
-from gradewire_cli.rows.input_file import input_file, input_options, labelled_official_option
+from gradewire_cli.rows.input_file import input_file, input_options, labelled_official_options
 from gradewire_cli.scoring.plan import judge_notes
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _CHEAPEST_METRIC = "exact_match"
 
 @command("bench-make-ave")
 @input_options
-@labelled_official_option
+@labelled_official_options
 @option("--where", multiple=True)
 @option("--max-words", type=click.IntRange(min=1), default=MAX_WORDS)
 @option("--wordnet", type=click.Path(exists=True, file_okay=False, path_type=Path))

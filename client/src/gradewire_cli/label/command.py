@@ -10,7 +10,7 @@ import click
 
 from gradewire_cli.label.label_file import LabelFile
 from gradewire_cli.label.server import LabelServer
-from gradewire_cli.label.session import Doubt, Order, Session, doubt_of, ordered, usable
+from gradewire_cli.label.session import Doubt, Order, Session, called_right, doubt_of, ordered, usable
 from gradewire_cli.options.common import OUTPUT_FILE, seed_option
 from gradewire_cli.options.connection import MAX_PORT
 from gradewire_cli.options.help import command, option, stacked
@@ -33,6 +33,7 @@ label_options = stacked(
     option("--where", multiple=True),
     option("--scores", type=OUTPUT_FILE, multiple=True),
     option("--annotator", "annotators", multiple=True, default=("annotator",), show_default="annotator"),
+    option("--ask-class", is_flag=True),
     option("--order", type=click.Choice(get_args(Order)), show_default="uncertain with --scores, else file"),
     seed_option(0),
     option("--out", type=OUTPUT_FILE, show_default=f"FILE{_SUFFIX}"),
@@ -47,13 +48,16 @@ def label_command(**options: Any) -> None:
 
     Annotators press a key for each answer, and the page shows how far they agree. With --scores, the answers come
     first whose verdict by correctness or smile is UNCERTAIN. Each label is written to the label file at once. If you
-    stop the command with Ctrl-C and start it again, it goes on with the answers that have no label.
+    stop the command with Ctrl-C and start it again, it goes on with the answers that have no label. Annotators can
+    flag doubtful questions. With --ask-class, they also name the class of each error of the metric.
 
     `agree --labels-file` and `calibrate --add` read the label file.
     """
     order: Order = options["order"] or ("uncertain" if options["scores"] else "file")
     if order == "uncertain" and not options["scores"]:
         raise click.UsageError("--order uncertain needs --scores FILE")
+    if options["ask_class"] and not options["scores"]:
+        raise click.UsageError("--ask-class needs --scores FILE, whose verdicts may be wrong")
     source = input_file(options, needed=("references", "prediction", "id"))
     out: Path = options["out"] or _default_out(source)
     read = source.named_paths | {f"--scores {path}": path for path in options["scores"]}
@@ -63,8 +67,8 @@ def label_command(**options: Any) -> None:
     with only_run(out, files_of(out)[-1], way_out="name all annotators in that run"):
         file = LabelFile.open(out, options["annotators"])
         with one_line_errors():
-            rows, uncertain = _rows(source, options["scores"], order, options["seed"])
-        session = Session(rows, uncertain, file, source.folder)
+            rows, uncertain, verdicts = _rows(source, options["scores"], order, options["seed"])
+        session = Session(rows, uncertain, file, source.folder, verdicts if options["ask_class"] else {})
         _serve(LabelServer(session, options["annotators"], options["port"]), session, source)
 
 
@@ -75,13 +79,16 @@ def _default_out(source: InputFile) -> Path:
     return Path(first).with_name(f"{Path(first).name.partition('.')[0]}{_SUFFIX}")
 
 
-def _rows(source: InputFile, scores: Sequence[Path], order: Order, seed: int) -> tuple[list[Row], int]:
-    """Return the rows in this order, and the number of uncertain rows at the beginning."""
+def _rows(source: InputFile, scores: Sequence[Path], order: Order, seed: int) -> tuple[list[Row], int, dict[int, bool]]:
+    """Return the rows in this order, the number of uncertain rows at the beginning, and verdicts by row index."""
     opened = source.open_with_rows()
     doubts: dict[int, Doubt] = {}
+    verdicts: dict[int, bool] = {}
     if scores:
-        pairs = [(row, doubt_of(output)) for row, output in with_stored_scores(opened.rows, scores)]
-        doubts = {row.index: doubt for row, doubt in pairs}
+        stored = with_stored_scores(opened.rows, scores)
+        pairs = [(row, (doubt_of(output), called_right(output))) for row, output in stored]
+        doubts = {row.index: doubt for row, (doubt, _) in pairs}
+        verdicts = {row.index: called for row, (_, called) in pairs if called is not None}
         found = [row for row, _ in pairs]
     else:
         found = list(opened.rows)
@@ -91,7 +98,7 @@ def _rows(source: InputFile, scores: Sequence[Path], order: Order, seed: int) ->
         tell([f"left out {skipped} rows without an answer"])
     if not rows:
         raise InputError(f"{source.name} has no answers to label")
-    return ordered(rows, [doubts[row.index] for row in rows] if doubts else [], order, seed)
+    return *ordered(rows, [doubts[row.index] for row in rows] if doubts else [], order, seed), verdicts
 
 
 def _serve(server: LabelServer, session: Session, source: InputFile) -> None:

@@ -1,21 +1,27 @@
-"""The file of `gradewire label`: a CSV file with the rows' ids and one column of labels for each annotator."""
+"""The file of `gradewire label`: a CSV file with the rows' ids and one column of labels for each annotator.
+
+An annotator who sets flags or classes of errors has a column for each of them, too.
+"""
 
 from __future__ import annotations
 
 import csv
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from gradewire._columns import ALIASES, similar_columns
 from gradewire_cli.problems import InputError, named_errors
 from gradewire_cli.results.journal import replacing
 from gradewire_cli.rows.formats import printable
-from gradewire_cli.scoring.labels_file import LABEL_NAMES
+from gradewire_cli.rows.row import flags_of
+from gradewire_cli.scoring.labels_file import ERROR_CLASS, FLAGS, LABEL_NAMES, NO_FLAG, annotator_column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
+_Value = TypeVar("_Value")
 
 RIGHT, UNCLEAR, WRONG = 1.0, 0.25, 0.0
 LABELS: Final = (RIGHT, UNCLEAR, WRONG)
@@ -46,11 +52,15 @@ class LabelFile:
     Attributes:
         annotators: The columns of labels in file order.
         labels: Labels from 0 to 1 by id, then by annotator, in file order.
+        flags: Flags by id, then by annotator. An empty tuple says that the annotator sees no reason for a flag.
+        classes: Classes of errors by id, then by annotator.
     """
 
     path: Path
     annotators: list[str]
     labels: dict[str, dict[str, float]] = field(default_factory=dict)
+    flags: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    classes: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Path, annotators: Sequence[str]) -> LabelFile:
@@ -76,16 +86,26 @@ class LabelFile:
             raise InputError(
                 f"{self.path} was not written by gradewire label: its first column is not {_ID}. Use --out"
             )
-        self.annotators = head[1:]
+        marks = {annotator_column(kind, name) for kind in (FLAGS, ERROR_CLASS) for name in head}
+        self.annotators = [name for name in head[1:] if name not in marks]
         check_annotators(self.annotators)
+        seen: set[str] = set()
         for number, record in enumerate(records, 2):
             if len(record) != len(head):
                 raise InputError(f"{self.path}: row {number} has {len(record)} cells, but the first has {len(head)}")
-            identifier, *cells = record
-            if identifier in self.labels:
+            identifier = record[0]
+            if identifier in seen:
                 raise InputError(printable(f"{self.path}: row {number} repeats the id {identifier}. Leave one out"))
-            given = zip(self.annotators, cells, strict=True)
-            self.labels[identifier] = {name: self._label(cell, number) for name, cell in given if cell.strip()}
+            seen.add(identifier)
+            cells = {column: cell.strip() for column, cell in zip(head[1:], record[1:], strict=True) if cell.strip()}
+            for name in self.annotators:
+                if name in cells:
+                    self.labels.setdefault(identifier, {})[name] = self._label(cells[name], number)
+                if found := cells.get(annotator_column(FLAGS, name)):
+                    flags = tuple(flag for flag in flags_of(found) if flag != NO_FLAG)
+                    self.flags.setdefault(identifier, {})[name] = flags
+                if found := cells.get(annotator_column(ERROR_CLASS, name)):
+                    self.classes.setdefault(identifier, {})[name] = found
 
     def _label(self, cell: str, number: int) -> float:
         try:
@@ -106,25 +126,61 @@ class LabelFile:
         Raises:
             OSError: The file cannot be written.
         """
-        before = {key: dict(given) for key, given in self.labels.items() if key == identifier}
-        given = self.labels.setdefault(identifier, {})
-        if label is None:
-            given.pop(annotator, None)
-        else:
-            given[annotator] = label
-        if not given:
-            del self.labels[identifier]
-        try:
-            self._write()
-        except OSError:
-            self.labels.pop(identifier, None)
-            self.labels |= before
-            raise
+        _store(self.labels, identifier, annotator, label, self._write)
+
+    def set_flags(self, identifier: str, annotator: str, flags: tuple[str, ...]) -> None:
+        """Set an annotator's flags; raise OSError like `set`."""
+        _store(self.flags, identifier, annotator, flags, self._write)
+
+    def set_class(self, identifier: str, annotator: str, error_class: str | None) -> None:
+        """Set an annotator's class of an error, or remove it with None; raise OSError like `set`."""
+        _store(self.classes, identifier, annotator, error_class, self._write)
 
     def _write(self) -> None:
+        columns = [(name, name, self._label_cell) for name in self.annotators]
+        for kind, cell, table in ((FLAGS, self._flags_cell, self.flags), (ERROR_CLASS, self._class_cell, self.classes)):
+            given = {name for by_name in table.values() for name in by_name}
+            columns += [(annotator_column(kind, name), name, cell) for name in self.annotators if name in given]
         with replacing(self.path) as new, new.open("w", encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow([_ID, *self.annotators])
-            for identifier, given in self.labels.items():
-                cells = [f"{given[name]:g}" if name in given else "" for name in self.annotators]
-                writer.writerow([identifier, *cells])
+            # A writer of minimal quotes leaves a carriage return bare, which readers take for the end of the row.
+            quoting = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)
+            writer.writerow([_ID, *(column for column, _, _ in columns)])
+            for identifier in dict.fromkeys((*self.labels, *self.flags, *self.classes)):
+                row = [identifier, *(cell(identifier, name) for _, name, cell in columns)]
+                (quoting if "\r" in identifier else writer).writerow(row)
+
+    def _label_cell(self, identifier: str, name: str) -> str:
+        label = self.label(identifier, name)
+        return "" if label is None else f"{label:g}"
+
+    def _flags_cell(self, identifier: str, name: str) -> str:
+        flags = self.flags.get(identifier, {}).get(name)
+        return "" if flags is None else ",".join(flags) or NO_FLAG
+
+    def _class_cell(self, identifier: str, name: str) -> str:
+        return self.classes.get(identifier, {}).get(name, "")
+
+
+def _store(
+    table: dict[str, dict[str, _Value]],
+    identifier: str,
+    annotator: str,
+    value: _Value | None,
+    write: Callable[[], None],
+) -> None:
+    """Set an annotator's value, or remove it with None, and write. After an error, the table is as before."""
+    before = {key: dict(given) for key, given in table.items() if key == identifier}
+    given = table.setdefault(identifier, {})
+    if value is None:
+        given.pop(annotator, None)
+    else:
+        given[annotator] = value
+    if not given:
+        del table[identifier]
+    try:
+        write()
+    except OSError:
+        table.pop(identifier, None)
+        table |= before
+        raise

@@ -18,6 +18,7 @@ from urllib.parse import parse_qs
 from typing_extensions import override
 
 from gradewire_cli.label.label_file import LABELS, RIGHT, UNCLEAR, WRONG
+from gradewire_cli.label.session import FLAGS
 from gradewire_cli.pages.page import page_assets, template_of
 from gradewire_cli.problems import InputError
 
@@ -83,7 +84,7 @@ def _page(annotator: str) -> tuple[str, bytes]:
     """Return the content security policy and the HTML of an annotator's page."""
     assets = page_assets(("common.js", "label.js"), ("report.css", "label.css"))
     values = {"right": RIGHT, "unclear": UNCLEAR, "wrong": WRONG}
-    html = template_of("label.html").render(assets, annotator=annotator, values=values)
+    html = template_of("label.html").render(assets, annotator=annotator, values=values, flags=FLAGS)
     return f"{assets['policy']}; {_POLICY}", html.encode()
 
 
@@ -140,17 +141,26 @@ class _Handler(BaseHTTPRequestHandler):
         raise _RefusedError(HTTPStatus.NOT_FOUND, "there is no such page")
 
     def _store(self, annotator: str, body: bytes) -> int:
-        """Store the label in a request's body, and return its position."""
-        position, label = self._label(body)
+        """Store the label, the flags and the class in a request's body, and return its position."""
+        given, session = self._given(body), self.server.session
+        position: int = given["position"]
         try:
-            self.server.session.set(position, annotator, label)
+            # The class depends on the label, so it comes last.
+            if "flags" in given:
+                session.set_flags(position, annotator, given["flags"])
+            if "label" in given:
+                session.set(position, annotator, given["label"])
+            if "errorClass" in given:
+                session.set_class(position, annotator, given["errorClass"])
         except OSError as error:
             message = f"the label was not stored: {error.strerror or error}"
             raise _RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, message) from error
+        except ValueError as error:
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, str(error)) from error
         return position
 
-    def _label(self, body: bytes) -> tuple[int, float | None]:
-        """Return the position and the label in a request's body."""
+    def _given(self, body: bytes) -> dict[str, Any]:
+        """Return a request's body: the position, and one or more of label, flags and errorClass, each of its type."""
         if self.headers.get("Origin", "") not in {f"http://{host}" for host in self.server.hosts}:
             raise _RefusedError(HTTPStatus.FORBIDDEN, "the request comes from another page")
         if self.headers.get_content_type() != _JSON:
@@ -162,10 +172,19 @@ class _Handler(BaseHTTPRequestHandler):
         except (ValueError, RecursionError) as error:
             raise _RefusedError(HTTPStatus.BAD_REQUEST, "the body is not JSON") from error
         given = read if isinstance(read, dict) else {}
-        position, label = given.get("position"), given.get("label", "")
-        if type(position) is not int or (label is not None and not (type(label) in {int, float} and label in LABELS)):
-            raise _RefusedError(HTTPStatus.BAD_REQUEST, f"send a position, and a label out of {LABELS} or null")
-        return position, None if label is None else float(label)
+        label, flags, error_class = given.get("label"), given.get("flags", []), given.get("errorClass")
+        are_valid = (
+            type(given.get("position")) is int
+            and not given.keys().isdisjoint({"label", "flags", "errorClass"})
+            and (label is None or (type(label) in {int, float} and label in LABELS))
+            and isinstance(flags, list)
+            and all(flag in FLAGS for flag in flags)
+            and (error_class is None or isinstance(error_class, str))
+        )
+        if not are_valid:
+            message = f"send a position, and a label out of {LABELS} or null, flags out of {FLAGS}, or an errorClass"
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, message)
+        return {**given, **({} if label is None else {"label": float(label)})}
 
     def _send_state(self, annotator: str, position: int | None) -> None:
         state = self.server.session.state(annotator, position)

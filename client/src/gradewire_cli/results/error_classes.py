@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import itertools
 import re
+import tomllib
 from collections import Counter
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -29,18 +31,33 @@ FAMILIES: Final[dict[str, Family]] = {
 }
 """The paper's family of evaluators by metric. Rules cannot classify errors of other metrics, such as judges."""
 
-ERROR_CLASSES: Final = (
-    *("paraphrasing", "synonym", "partial match", "structure variation", "overall misleading"),
-    *("contextual misunderstanding", "threshold sensitivity", "extended answer", "literal interpretation"),
-    *("overgeneralization", "misleading emphasis", "unknowable reasons"),
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorClass:
+    """A class of wrong verdicts.
+
+    Attributes:
+        kind: "class" for KNVQA's classes of an evaluator's error, "mode" for LAVE's modes of missing a right answer.
+        evaluators: The families of evaluators that make the error. Empty for a mode.
+        calls: The verdicts that may have the class: "wrong" for a right answer, "right" for a wrong one.
+        text: A definition.
+    """
+
+    kind: Literal["class", "mode"]
+    name: str
+    text: str
+    evaluators: Sequence[Literal["lexical", "vector", "judge"]] = ()
+    calls: Sequence[Literal["wrong", "right"]] = ("wrong",)
+
+
+CLASSES: Final = tuple(
+    ErrorClass(**each)
+    for each in tomllib.loads((resources.files(__package__) / "error_classes.toml").read_text("utf-8"))["class"]
 )
-"""KNVQA's classes of an evaluator's errors: two of all evaluators, three of lexical ones, three of vectors, and four of
-judges."""
-FAILURE_MODES: Final = (
-    *("multiple answers", "over- or under-specifying and verbosity", "synonym", "broad question or generic response"),
-    *("wrong label", "same stem", "hypernym", "unknown issue", "ambiguous object"),
-)
-"""LAVE's modes in which a metric misses a right answer. A wrong label is the annotators' error, not the metric's."""
+"""KNVQA's twelve classes of an evaluator's errors (two of all evaluators, three of lexical ones, three of vectors, four
+of judges), and LAVE's nine modes in which a metric misses a right answer."""
+ERROR_CLASSES: Final = tuple(each.name for each in CLASSES if each.kind == "class")
+FAILURE_MODES: Final = tuple(each.name for each in CLASSES if each.kind == "mode")
 
 UNTOLD: Final = "no rule can tell"
 NOT_GIVEN: Final = "no class given"

@@ -209,7 +209,7 @@ class JoinedLabels:
                 )
             if key is not None and human is not None:
                 self.used.add(key)
-            marked = self.marks[key].on(row) if key in self.marks else row
+            marked = row if key is None or key not in self.marks else self.marks[key].on(row)
             if human is None and self.adds:
                 yield marked
             else:
