@@ -27,6 +27,7 @@ from gradewire_cli.results.interval_notes import agreement_interval_notes
 from gradewire_cli.results.table_formats import table_files, write_tables
 from gradewire_cli.results.tables import all_tables_option, html_option, show_tables, table_file_options
 from gradewire_cli.results.tallies import statuses_of
+from gradewire_cli.scoring.class_judging import error_classes_option
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.labelled_run import labelled_run_of, labelled_run_options
 from gradewire_stats.agreement.statistics import ALL_STATISTICS, VERDICT_STATISTICS, Statistic
@@ -80,6 +81,7 @@ def _all_tables_hint(result: AgreementResult) -> list[str]:
 
 @command("agree", failed_rows=NOTHING_SCORED, statistics=", ".join(ALL_STATISTICS))
 @labelled_run_options
+@error_classes_option
 @stacked(
     option("--statistics", callback=_statistics),
     option("--group-by", "levels", type=click.Choice(LEVELS), multiple=True),

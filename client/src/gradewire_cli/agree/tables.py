@@ -378,9 +378,7 @@ def write_page(path: Path, result: AgreementResult) -> None:
                 classes=classes,
                 results=output["scores"],
             )
-            for (row, output), classes, label in zip(
-                labelled.kept, labelled.kept_classes, result.rows.labels, strict=True
-            )
+            for (row, output), classes, label in zip(labelled.kept, labelled.classes(), result.rows.labels, strict=True)
             for item in [row.item or {}]
         ],
         judged=result.rows,

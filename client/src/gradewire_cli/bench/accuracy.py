@@ -16,6 +16,7 @@ from gradewire_cli.problems import InputError
 from gradewire_cli.results.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables
 from gradewire_cli.results.interval_notes import NamedEstimate
 from gradewire_cli.results.tables import TITLES, Cell, Table, Value, cell_names, count, estimated, measured
+from gradewire_cli.scoring.class_judging import error_classes_option
 from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows, label_named
 from gradewire_cli.scoring.labelled_run import LabelledRun, described_run, labelled_run_of, labelled_run_options
 from gradewire_stats.knvqa import EvaluatorOnModel, KnvqaTable, ModelSummary, knvqa_table
@@ -296,6 +297,7 @@ def _rank(rank: float | None) -> str:
 knvqa_command = table_command(
     "knvqa",
     labelled_run_options,
+    error_classes_option,
     cut_option(),
     compute=_compute_knvqa,
     has_headline=True,

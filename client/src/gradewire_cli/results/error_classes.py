@@ -11,7 +11,7 @@ import itertools
 import re
 import tomllib
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -22,7 +22,7 @@ from gradewire_cli.rows.formats import printable
 from gradewire_stats.annotators import annotator_agreement
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 Family = Literal["lexical", "vector"]
 FAMILIES: Final[dict[str, Family]] = {
@@ -30,6 +30,7 @@ FAMILIES: Final[dict[str, Family]] = {
     **dict.fromkeys(("smile", "sbert", "sfve", "bertscore"), "vector"),
 }
 """The paper's family of evaluators by metric. Rules cannot classify errors of other metrics, such as judges."""
+_JUDGES: Final = frozenset({"lave", "judge_grade", "judge_similarity", "judge_verdict"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,10 @@ of judges), and LAVE's nine modes in which a metric misses a right answer."""
 ERROR_CLASSES: Final = tuple(each.name for each in CLASSES if each.kind == "class")
 FAILURE_MODES: Final = tuple(each.name for each in CLASSES if each.kind == "mode")
 
+# Classes that the rules see as well as anybody, so no judge is asked for them.
+_OF_RULES: Final = frozenset({"threshold sensitivity", "same stem", "unknown issue"})
+_OPEN_MODES: Final = tuple(each for each in CLASSES if each.kind == "mode" and each.name not in _OF_RULES)
+
 UNTOLD: Final = "no rule can tell"
 NOT_GIVEN: Final = "no class given"
 _WORD = re.compile(r"\w+")
@@ -82,6 +87,7 @@ class WrongVerdict:
 
     Attributes:
         given: The class that an annotator gave for the row, or "".
+        judged_class, judged_mode: The class and the failure mode that a judge named, or "".
     """
 
     id: str
@@ -90,12 +96,36 @@ class WrongVerdict:
     error_class: str
     failure_mode: str
     given: str = ""
+    judged_class: str = ""
+    judged_mode: str = ""
 
     @property
     def text(self) -> str:
         """The given class and the proposed ones, in words for a reader; "" without any."""
-        proposed = " and ".join(dict.fromkeys(filter(None, (self.error_class, self.failure_mode))))
-        return "; ".join(filter(None, (self.given and f"{self.given} (given)", proposed and f"{proposed} (proposed)")))
+        named = {
+            "given": self.given,
+            "proposed": _joined(self.error_class, self.failure_mode),
+            "by the judge": _joined(self.judged_class, self.judged_mode),
+        }
+        return "; ".join(f"{name} ({source})" for source, name in named.items() if name)
+
+
+def _joined(*names: str) -> str:
+    return " and ".join(dict.fromkeys(filter(None, names)))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """A wrong verdict without a rule's class or failure mode, and the classes that come into question.
+
+    Attributes:
+        position: The verdict's position in `WrongVerdicts.listed`.
+    """
+
+    position: int
+    called_right: bool
+    kind: Literal["class", "mode"]
+    classes: tuple[ErrorClass, ...]
 
 
 @dataclass(slots=True)
@@ -107,6 +137,7 @@ class WrongVerdicts:
     """
 
     listed: list[WrongVerdict] = field(default_factory=list)
+    _items: list[Mapping[str, Any]] = field(default_factory=list)
     _classes: Counter[tuple[str, str]] = field(default_factory=Counter)
     _modes: Counter[tuple[str, str]] = field(default_factory=Counter)
     _given: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -114,8 +145,8 @@ class WrongVerdicts:
 
     def add(
         self, item: Mapping[str, Any], metric: str, result: Mapping[str, Any], *, called_right: bool, given: str = ""
-    ) -> WrongVerdict:
-        """Add and return an item's wrong verdict.
+    ) -> int | None:
+        """Add an item's wrong verdict.
 
         Args:
             item: The item, with its references and its prediction.
@@ -123,6 +154,9 @@ class WrongVerdicts:
             result: The metric's result in an output row.
             called_right: True if the answer is wrong, but was called right.
             given: The class that an annotator gave for the row, or "".
+
+        Returns:
+            The verdict's position in `listed`, or None if it is only counted.
         """
         references, prediction = [str(each) for each in item.get("references") or ()], str(item["prediction"])
         line = str(result.get("line") or metric)
@@ -136,6 +170,7 @@ class WrongVerdicts:
         )
         if len(self.listed) < _MAX_LISTED:
             self.listed.append(found)
+            self._items.append(item)
         self._classes[found.error_class, metric] += 1
         if not called_right:
             self._modes[found.failure_mode, metric] += 1
@@ -146,7 +181,24 @@ class WrongVerdicts:
         ):
             if proposed and found.given in known:
                 self._both.setdefault((metric, name), []).append((known.index(found.given), known.index(proposed)))
-        return found
+        return len(self.listed) - 1 if self.listed[-1] is found else None
+
+    def open_questions(self) -> Iterator[OpenQuestion]:
+        """Yield a question for each listed verdict without a rule's class, and for each miss without a failure mode."""
+        for position, wrong in enumerate(self.listed):
+            if not wrong.error_class:
+                yield OpenQuestion(position, wrong.called_right, "class", _open_classes(wrong))
+            if not wrong.called_right and not wrong.failure_mode:
+                yield OpenQuestion(position, False, "mode", _OPEN_MODES)  # noqa: FBT003 - a miss
+
+    def item_of(self, question: OpenQuestion) -> Mapping[str, Any]:
+        """Return the item of a question's verdict."""
+        return self._items[question.position]
+
+    def name(self, question: OpenQuestion, name: str) -> None:
+        """Add the class that a judge named, or "" if it named none."""
+        changed = {f"judged_{question.kind}": name}
+        self.listed[question.position] = replace(self.listed[question.position], **changed)
 
     def tables(self) -> list[Table]:
         """Return tables with the number of wrong verdicts by metric and class: proposed, failure mode and given.
@@ -159,8 +211,29 @@ class WrongVerdicts:
         }
         if any(given for given, _ in self._given):
             titled["Wrong verdicts by given class"] = (self._given, NOT_GIVEN)
+        judged: dict[str, Counter[tuple[str, str]]] = {"class": Counter(), "failure mode": Counter()}
+        both = {key: list(pairs) for key, pairs in self._both.items()}
+        for wrong in self.listed:
+            for (kind, counts), named in zip(judged.items(), (wrong.judged_class, wrong.judged_mode), strict=True):
+                known = ERROR_CLASSES if kind == "class" else FAILURE_MODES
+                if named:
+                    counts[named, wrong.metric] += 1
+                if named and wrong.given in known:
+                    key = wrong.metric, f"{kind} by the judge"
+                    both.setdefault(key, []).append((known.index(wrong.given), known.index(named)))
+        titled |= {f"Judge's {kind} where no rule can tell": (counts, "") for kind, counts in judged.items()}
         found = [_table(title, *each) for title, each in titled.items() if each[0]]
-        return [*found, _agreement(self._both)] if self._both else found
+        return [*found, _agreement(both)] if both else found
+
+
+def _open_classes(wrong: WrongVerdict) -> tuple[ErrorClass, ...]:
+    """Return the classes that come into question: those of the metric's family, or all for a metric without one."""
+    call = "right" if wrong.called_right else "wrong"
+    fitting = [each for each in CLASSES if each.kind == "class" and call in each.calls and each.name not in _OF_RULES]
+    name = wrong.metric.partition("?")[0].partition("/")[0].partition(":")[0]
+    family = FAMILIES.get(name) or ("judge" if name in _JUDGES else None)
+    own = [each for each in fitting if family in each.evaluators]
+    return tuple(own if len(own) > 1 else fitting)
 
 
 def class_named(text: str) -> str:

@@ -126,7 +126,7 @@ class LabelledRows:
         proposed: Flags that rules propose for the labelled rows. Rows keep counting, whatever is proposed.
         wrong: Verdicts that differ from annotators' labels in [0, 1].
         kept: The labelled rows with their output rows, if `keeps_rows`.
-        kept_classes: The classes of each kept row's wrong verdicts, in words, by metric.
+        kept_wrong: Positions in `wrong.listed` of each kept row's wrong verdicts, by metric.
         server_version: gradewire version of the server that scored the rows, or "" if scores were read from files.
     """
 
@@ -145,7 +145,7 @@ class LabelledRows:
     proposed: list[ProposedFlag] = field(default_factory=list)
     wrong: WrongVerdicts = field(default_factory=WrongVerdicts)
     kept: list[tuple[Row, Mapping[str, Any]]] = field(default_factory=list)
-    kept_classes: list[Mapping[str, str]] = field(default_factory=list)
+    kept_wrong: list[Mapping[str, int]] = field(default_factory=list)
     server_version: str = ""
     _scores: dict[str, array[float]] = field(default_factory=dict)
     _verdicts: dict[str, array[float]] = field(default_factory=dict)
@@ -191,7 +191,7 @@ class LabelledRows:
         """Add a row from `labelled` with its output row."""
         label_value, annotations = row.human.value, row.human.annotations
         own = ""
-        classes: dict[str, str] = {}
+        wrong: dict[str, int] = {}
         if self.against is not None:
             if not self.against.take(output):
                 return
@@ -204,7 +204,7 @@ class LabelledRows:
             score = math.nan if result["score"] is None else result["score"]
             if row.item and judged is not None and not own and _is_wrong(label_value, called_right=judged):
                 found = self.wrong.add(row.item, label, result, called_right=judged, given=row.error_class)
-                classes |= {label: found.text} if found.text else {}
+                wrong |= {} if found is None else {label: found}
             self._scores.setdefault(label, array("d")).append(score)
             self._verdicts.setdefault(label, array("d")).append(math.nan if judged is None else float(judged))
             certain = ScoreWarning.UNCERTAIN not in result.get("warnings", ())
@@ -219,7 +219,12 @@ class LabelledRows:
         self.proposed += proposals_of(row)
         if self.keeps_rows:
             self.kept.append((row, output))
-            self.kept_classes.append(classes)
+            self.kept_wrong.append(wrong)
+
+    def classes(self) -> list[dict[str, str]]:
+        """Return the classes of each kept row's wrong verdicts, in words, by metric."""
+        texts = ({metric: self.wrong.listed[at].text for metric, at in wrong.items()} for wrong in self.kept_wrong)
+        return [{metric: text for metric, text in row.items() if text} for row in texts]
 
     def judged(self, *, with_groups: bool = False) -> JudgedRows:
         """Return the columns as arrays.

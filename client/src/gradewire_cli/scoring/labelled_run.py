@@ -17,6 +17,7 @@ from gradewire_cli.problems import one_line_errors, tell
 from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.input_file import InputFile, input_file, labelled_official_options
+from gradewire_cli.scoring.class_judging import judge_classes
 from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows, label_named, with_stored_scores
 from gradewire_cli.scoring.labels_file import LabelsFile, labels_file_of, labels_file_options
 from gradewire_cli.scoring.plan import resolve_plan, scoring_options, single_metric, without_all
@@ -71,6 +72,7 @@ class LabelledRun:
             has no label.
         against: The metric that replaces annotators, or "" if annotators labelled the rows.
         labels_file: The file with the labels, or None if the rows contain the labels.
+        classes_by_judge: True if a judge names the classes of wrong verdicts that rules leave open.
     """
 
     source: InputFile
@@ -84,6 +86,7 @@ class LabelledRun:
     quiet: bool
     against: str = ""
     labels_file: LabelsFile | None = None
+    classes_by_judge: bool = False
 
     @property
     def draws(self) -> Draws:
@@ -114,7 +117,13 @@ class LabelledRun:
                     rows.add(row, output)
             else:
                 asyncio.run(self._score(rows, transport, check))
+            if self.classes_by_judge:
+                asyncio.run(self._judge_classes(rows, transport))
         return rows
+
+    async def _judge_classes(self, rows: LabelledRows, transport: Transport | None) -> None:
+        async with self.connection.open(transport) as client:
+            await judge_classes(client, rows.wrong, self.metrics.judge, self.connection, quiet=self.quiet)
 
     def check_outputs(self, outputs: Iterable[tuple[str, Path | None]]) -> None:
         """Raise InputError if an output cannot be written or is also an input.
@@ -183,6 +192,7 @@ def labelled_run_of(
         without_flags=frozenset(options["without_flags"]),
         against=against,
         labels_file=labels_file_of(options, source),
+        classes_by_judge=options.get("error_classes") == "judge",
         **{name: options[name] for name in ("scores", "labels", "resamples", "seed", "quiet")},
     )
 

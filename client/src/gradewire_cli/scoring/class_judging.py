@@ -1,0 +1,166 @@
+"""Ask a judge for the classes of wrong verdicts that no rule can classify.
+
+A question is a prompt of `lave` whose labels are the names of the classes. So it works with every judge and its cache,
+and the most probable label is the class.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradewire.items import ItemProblem, encode_item
+from gradewire.metrics import Lave
+from gradewire.results import Status
+from gradewire_cli.lazy_commands import server_module
+from gradewire_cli.options.help import option
+from gradewire_cli.problems import InputError, tell
+from gradewire_cli.results.progress import progress
+from gradewire_cli.scoring.judge_work import JudgeWork
+from gradewire_cli.scoring.plan import judge_name, judge_notes, runs_elsewhere
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gradewire import AsyncClient, ModelList
+    from gradewire.results import MetricScore
+    from gradewire_cli.options.connection import ConnectionOptions
+    from gradewire_cli.results.error_classes import ErrorClass, OpenQuestion, WrongVerdicts
+    from gradewire_proto.parts import JudgeParts
+
+_BATCH = 256
+_MAX_ITEM_BYTES = 16 * 1024 * 1024
+_CALLED = {
+    True: "A program compared an answer with the references and called it right, but people say that it is wrong.",
+    False: "A program compared an answer with the references and called it wrong, but people say that it is right.",
+}
+_PROMPT = """\
+format = 1
+name = "error_class"
+version = 1
+metric = "lave"
+system = {system}
+item = {item}
+[references]
+separator = "; "
+[variants.rating]
+demonstrations = false
+correct_from = 0.5
+[[variants.rating.steps]]
+name = "rating"
+opening = "Reason:"
+labels = {{ {labels} }}
+"""
+_ITEM = "Question: {question}\nReferences: {references}\nAnswer: {prediction}"
+
+error_classes_option = option("--error-classes", type=click.Choice(("rule", "judge")), default="rule")
+
+
+def prompt_of(classes: Sequence[ErrorClass], *, called_right: bool) -> str:
+    """Return a prompt file whose labels are the classes.
+
+    Raises:
+        ValueError: There are fewer than two classes, so there is nothing to choose.
+    """
+    if len(classes) < 2:
+        raise ValueError("name two classes or more to choose from")
+    listed = "\n".join(f"{each.name}: {each.text}" for each in classes)
+    system = f"{_CALLED[called_right]} Name the reason for this error, one of:\n{listed}"
+    # The values serve only to tell labels apart, because the class is the most probable label.
+    step = 2 / (len(classes) - 1)
+    labels = ", ".join(f"{json.dumps(each.name)} = {1 + place * step:.4f}" for place, each in enumerate(classes))
+    return _PROMPT.format(system=json.dumps(system), item=json.dumps(_ITEM), labels=labels)
+
+
+async def judge_classes(
+    client: AsyncClient, wrong: WrongVerdicts, judge: str | None, connection: ConnectionOptions, *, quiet: bool
+) -> None:
+    """Have the judge name the class of each wrong verdict that rules leave open, and the failure mode of each miss.
+
+    The number of calls and tokens is printed before the first call. A verdict for which the judge gives no class stays
+    without one.
+
+    Args:
+        client: A client of a server with the judge.
+        wrong: The wrong verdicts. Their classes are added.
+        judge: The judge's name; None or "" means the server's default judge.
+        connection: The connection of `client`, whose options tell where the judge runs.
+        quiet: Show neither cost nor progress.
+
+    Raises:
+        GradewireError: The server is down, or refuses the questions.
+    """
+    asked: dict[Lave, list[OpenQuestion]] = defaultdict(list)
+    for question in wrong.open_questions():
+        prompt = prompt_of(question.classes, called_right=question.called_right)
+        asked[Lave(model=judge or None, prompt=prompt, binary="judge", references="all")].append(question)
+    if not asked:
+        return
+    if not quiet:
+        tell(_cost_lines(await client.models(), asked, wrong, connection))
+    total, done = sum(map(len, asked.values())), 0
+    with progress("classes", total, quiet=quiet) as shown:
+        for metric, questions in asked.items():
+            for begin in range(0, len(questions), _BATCH):
+                batch = questions[begin : begin + _BATCH]
+                found = await _named(client, metric, [wrong.item_of(question) for question in batch], connection)
+                for question, name in zip(batch, found, strict=True):
+                    wrong.name(question, name)
+                done += len(batch)
+                shown(done, "")
+
+
+async def _named(
+    client: AsyncClient, metric: Lave, items: Sequence[Mapping[str, Any]], connection: ConnectionOptions
+) -> list[str]:
+    """Return the class of each item, or "" if the judge gives none. Equal items are sent once."""
+    keys = [json.dumps({**item, "id": ""}, sort_keys=True, default=repr) for item in items]
+    first = dict(zip(keys, items, strict=True))
+    report = await client.score(list(first.values()), [metric], deadline_s=connection.deadline_s)
+    (label,) = report.labels
+    names = dict(zip(first, (_most_probable(each.scores[label]) for each in report.items), strict=True))
+    return [names[key] for key in keys]
+
+
+def _most_probable(score: MetricScore) -> str:
+    parts: JudgeParts | None = score.parts  # type: ignore[assignment] # a judge has these parts
+    if score.status != Status.OK or parts is None or not parts.labels:
+        return ""
+    return max(zip(parts.probabilities, parts.labels, strict=True))[1]
+
+
+def _cost_lines(
+    listed: ModelList,
+    asked: Mapping[Lave, Sequence[OpenQuestion]],
+    wrong: WrongVerdicts,
+    connection: ConnectionOptions,
+) -> Iterable[str]:
+    """Yield the judge's notes, and a line on the calls and their tokens."""
+    metric = next(iter(asked))
+    name = judge_name(metric)
+    yield from judge_notes(listed, {name})
+    total = sum(map(len, asked.values()))
+    try:
+        prompts = server_module("gradewire_cli.server_prompts")
+    except InputError as error:
+        yield f"asking the judge for the classes of errors: at most {total} calls. Their tokens are unknown, as {error}"
+        return
+    elsewhere = runs_elsewhere(listed, metric)
+    settings = {} if connection.judge_server is None else connection.judge_server.settings()
+    meter = prompts.judge_meter(name, elsewhere=elsewhere, settings=settings)
+    bounded = not elsewhere or connection.server is None
+    known: set[int] = set()
+    calls = read = 0
+    for each, questions in asked.items():
+        work = JudgeWork(name, prompts.prompt_viewer(each.to_spec()), meter, elsewhere, bounded, noun="questions")
+        for place, question in enumerate(questions):
+            item = encode_item(place, wrong.item_of(question), max_bytes=_MAX_ITEM_BYTES)
+            if not isinstance(item, ItemProblem):
+                work.add(item, known)
+        calls, read = calls + work.calls, read + work.read
+    counted = "" if meter.exact else "about "
+    of = f"{calls} calls for {total} questions"
+    yield f"asking the judge for the classes of errors: {of}, {counted}{read} tokens read"
