@@ -2,6 +2,9 @@
 
 Runs `gradewire leaderboard` with the options after `--` for each metric, and writes the tables as Markdown. Rankings
 are stored in `--kept` and reused.
+
+With `--judge-scores`, it writes only the last section: the models as a judge's scores rank them. The scores may be of
+the first instructions only, with all models' answers. Metrics are compared on the same instructions.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import json
 import os
 import re
 from datetime import UTC, datetime
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +25,8 @@ from benchmarks.common.servers import run_gradewire
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+JUDGE_SECTION: Final = "## By a judge"
+BESIDE_JUDGE: Final = ("correctness", "smile:one_pass", "bertscore")
 METRICS: Final = ("correctness", "smile:one_pass", "sbert", "bertscore", "rouge_l", "bleu", "cider")
 PUBLISHED: Final = ("visit-bench-gpt4", "visit-bench-annotators")
 HEAD: Final = """# VisIT-Bench: whole tables
@@ -38,9 +44,9 @@ def name_of(by: str) -> str:
     return re.sub(r"\W", "-", by)
 
 
-def rank(data: Path, by: str, kept: Path, further: list[str]) -> dict[str, Any]:
-    """Return the command's JSON document for a metric. A stored document is reused."""
-    out = kept / f"{name_of(by)}.json"
+def rank(data: Path, by: str, kept: Path, further: list[str], prefix: str = "") -> dict[str, Any]:
+    """Return the command's JSON document for a metric. A stored document is reused. `prefix` begins its file's name."""
+    out = kept / f"{prefix}{name_of(by)}.json"
     if not out.exists():
         published = [word for name in PUBLISHED for word in ("--published", name)]
         run_gradewire(
@@ -49,6 +55,37 @@ def rank(data: Path, by: str, kept: Path, further: list[str]) -> dict[str, Any]:
         )
     document: dict[str, Any] = json.loads(out.read_text())
     return document
+
+
+def judge_section(data: Path, scores: Path, kept: Path, further: list[str]) -> Iterator[str]:
+    """Yield the lines of the section on a judge, whose scores `gradewire score --out` wrote to a file."""
+    answers = [len(json.loads(line)["answers"]) for line in data.read_text("utf-8").splitlines()]
+    rows = scores.read_text("utf-8").splitlines(keepends=True)
+    done = sum(total <= len(rows) for total in accumulate(answers))
+    if not done:
+        raise SystemExit(f"{scores} lacks scores of the first instruction")
+    part, own = kept / f"first-{done}.jsonl", kept / f"first-{done}.scores.jsonl"
+    part.write_text("".join(data.read_text("utf-8").splitlines(keepends=True)[:done]), "utf-8")
+    own.write_text("".join(rows[: sum(answers[:done])]), "utf-8")
+    (label,) = json.loads(rows[0])["scores"]
+    documents = {label: rank(part, label, kept, [*further, "--scores", str(own)], f"{done}-")}
+    documents |= {by: rank(part, by, kept, further, f"{done}-") for by in BESIDE_JUDGE}
+    judge = documents[label]
+    wrong = [pair for pair in judge["published"][PUBLISHED[0]]["distant"] if not pair["is_right"]]
+    listed = "; ".join(" and ".join(pair["models"]) for pair in wrong) or "none"
+    yield f"{JUDGE_SECTION}\n"
+    yield (
+        f"The judge scored each answer once, with the reference (`{judge['by']}`). The tables cover the first {done} "
+        f"of {len(answers)} instructions ({judge['instructions']} distinct texts, {judge['pairs']} pairs), for the "
+        f"judge and for metrics. {datetime.now(UTC).date()}, {machine()}.\n"
+    )
+    yield "```"
+    yield f"gradewire score FILE --from visit-bench --metrics {label} --out SCORES.jsonl --resume"
+    yield "python -m benchmarks.agreement.visit_bench --data FILE --judge-scores SCORES.jsonl"
+    yield "```\n"
+    yield from overview(documents)
+    yield f"\nDistant pairs that the judge puts into the wrong order: {listed}.\n"
+    yield from ratings(documents)
 
 
 def estimate(given: Mapping[str, Any], digits: int = 3) -> str:
@@ -114,10 +151,18 @@ def main() -> None:
     parser.add_argument("--by", nargs="+", default=METRICS)
     parser.add_argument("--kept", type=Path, default=Path(".visit-bench"), help="folder of rankings")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/visit-bench.md"))
+    parser.add_argument("--judge-scores", type=Path, help="a judge's scores of the first answers in --data")
     parser.add_argument("further", nargs="*", help="options for the command, after --")
     options = parser.parse_args()
     require_files(options.data)
     options.kept.mkdir(exist_ok=True)
+    written = options.out.read_text("utf-8") if options.out.exists() else ""
+    metrics, _, judged = written.partition(f"\n{JUDGE_SECTION}\n")
+    if options.judge_scores is not None:
+        require_files(options.judge_scores)
+        section = judge_section(options.data, options.judge_scores, options.kept, options.further)
+        options.out.write_text(f"{metrics.rstrip()}\n\n" + "\n".join(section) + "\n", "utf-8")
+        return
     documents = {by: rank(options.data, by, options.kept, options.further) for by in options.by}
     first = next(iter(documents.values()))
     load = " ".join(f"{each:.1f}" for each in os.getloadavg())
@@ -136,7 +181,8 @@ def main() -> None:
         "\n## Models\n",
         *ratings(documents),
     ]
-    options.out.write_text("\n".join(lines) + "\n")
+    kept = f"\n{JUDGE_SECTION}\n{judged}" if judged else ""
+    options.out.write_text("\n".join(lines) + "\n" + kept, "utf-8")
 
 
 if __name__ == "__main__":

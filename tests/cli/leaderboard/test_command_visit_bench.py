@@ -77,6 +77,36 @@ def test_answers_are_rated_by_a_metric_over_texts_and_families(command: Command,
     assert {row["instruction_id"] for row in read_rows(kept.read_text())} == {f"vb-{number}" for number in range(12)}
 
 
+def test_scores_of_an_earlier_run_rate_as_the_metric_itself_does(command: Command, tmp_path: Path) -> None:
+    options = ("--by", "rouge_l", "--tie-margin", "0")
+    before = board(command, tmp_path, entries(), *options)[1]
+    file, scores = tmp_path / "visit.jsonl", tmp_path / "scores.jsonl"
+    scored = ("score", file, "--from", "visit-bench", "--metrics", "rouge_l,bleu", "--out", scores, "--quiet")
+    assert command(*scored).exit_code == 0
+    silent = StubTransport()  # cannot score
+    done = command(
+        "leaderboard", file, *OPTIONS, *options, "--scores", scores, "--json", tmp_path / "f.json", stub=silent
+    )
+    assert done.exit_code == 0, done.output
+    found = json.loads((tmp_path / "f.json").read_text())
+    assert found["models"] == before["models"]
+    assert found["by"] == before["by"]
+    missing = command("leaderboard", file, *OPTIONS, "--by", "meteor", "--scores", scores, stub=silent)
+    assert (missing.exit_code, "Choose one of rouge_l, bleu" in missing.stderr) == (2, True)
+    part = write_rows(tmp_path / "part.jsonl", read_rows(scores.read_text())[:10])
+    short = command("leaderboard", file, *OPTIONS, *options, "--scores", part, stub=silent)
+    assert (short.exit_code, "Complete it with gradewire score --resume" in " ".join(short.stderr.split())) == (2, True)
+
+
+@pytest.mark.parametrize("options", [("--by", "compare"), ("--reference-as", "reference"), ("--target-width", "50")])
+def test_scores_do_not_go_with_a_judge_or_further_answers(
+    command: Command, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    file = write_rows(tmp_path / "visit.jsonl", entries())
+    done = command("leaderboard", file, *OPTIONS, *options, "--scores", file)
+    assert (done.exit_code, "--scores has a score for each answer" in " ".join(done.stderr.split())) == (2, True)
+
+
 def test_ties_are_left_out_of_wins_against_the_baseline(command: Command, tmp_path: Path) -> None:
     rows = entries()
     for row in rows[:5]:

@@ -89,9 +89,16 @@ def test_a_servers_prompts_accept_the_question(question: OpenQuestion) -> None:
     assert shown is not None
     (asked,) = shown.rounds
     text = str(asked)
-    assert all(f"{each.name}: {each.text}" in text for each in question.classes)
+    assert all(f"The answer {each.phrase}: {each.text}" in text for each in question.classes)
     assert "the Danube river" in text
-    assert f"called it {'right' if question.called_right else 'wrong'}" in text
+    assert f"People say that the answer is {'wrong' if question.called_right else 'right'}" in text
+
+
+def test_first_words_tell_the_statements_apart() -> None:
+    """A judge reads labels at their first difference, so no two may begin alike."""
+    for question in open_questions():
+        firsts = [each.phrase.split()[0] for each in question.classes]
+        assert len(set(firsts)) == len(firsts) > 1
 
 
 def test_one_class_is_no_choice() -> None:

@@ -40,7 +40,7 @@ from gradewire_cli.results.journal import check_outputs, files_of
 from gradewire_cli.results.table_formats import table_files, write_tables
 from gradewire_cli.results.tables import FURTHER_TABLES, all_tables_option, html_option, show_tables, table_file_options
 from gradewire_cli.rows.input_file import compared_official_options, input_file, input_options, named_columns
-from gradewire_cli.scoring.choosers import draws_over_of, draws_over_option, tie_margin_option
+from gradewire_cli.scoring.choosers import draws_over_of, draws_over_option, is_comparison, tie_margin_option
 from gradewire_cli.scoring.labelled_run import described_draws, draw_options
 from gradewire_stats.ratings import CONTROLS, USUAL_SCALE, Control, RatingScale
 
@@ -82,6 +82,7 @@ _scale_options = stacked(
 @judge_options
 @stacked(
     option("--by", default=Correctness.name),
+    option("--scores", type=OUTPUT_FILE, multiple=True),
     tie_margin_option,
     option("--target-width", type=click.FloatRange(min=0, min_open=True)),
     option("--max-pairs", type=click.IntRange(min=1)),
@@ -119,6 +120,7 @@ def leaderboard_command(
     rating = _rating_options(options)
     run = _run(options, rating)
     read = run.source.named_paths | ({"--human": str(human)} if human else {})
+    read |= {f"--scores {path}": path for path in options["scores"]}
     read |= {f"--published {name}": name for name in rating.published if name not in PRINTED_TABLES}
     with one_line_errors():
         for name in rating.published:
@@ -169,6 +171,11 @@ def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
     of_answers = [f"{name}={column}" for name, column in mapped.items() if name in ALIASES]
     with one_line_errors():
         prompts = [read_prompt_file(path) for path in options["prompts"]]
+    if options["scores"] and (is_comparison(options["by"]) or options["reference_as"] or options["target_width"]):
+        raise click.UsageError(
+            "--scores has a score for each answer, so it cannot be used with --by compare, --reference-as or "
+            "--target-width. Leave one out"
+        )
     source = input_file({**options, "columns": of_answers}, needed=("prediction",))
     reading = replace(source.reading, columns=(*source.reading.columns, *mapped.values()))
     return LeaderboardRun(

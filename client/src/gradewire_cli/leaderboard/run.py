@@ -17,12 +17,14 @@ from gradewire_cli.leaderboard.verdicts import Verdicts
 from gradewire_cli.problems import InputError, tell
 from gradewire_cli.results.journal import Journal, refuse_existing
 from gradewire_cli.results.progress import ShowProgress, progress
+from gradewire_cli.results.resumable_output import lines_of
 from gradewire_cli.rows.cells import LeftOut
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import Record, printable, read_file
 from gradewire_cli.rows.row import Row, with_picture_digests
 from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser, comparison_of, is_comparison, text_of_question
-from gradewire_cli.scoring.pair_engine import Answer, AnswerPair, Chooser, PairEngine
+from gradewire_cli.scoring.labelled_rows import label_named, with_stored_scores
+from gradewire_cli.scoring.pair_engine import Answer, AnswerPair, Chooser, PairEngine, Result, results_of
 from gradewire_cli.scoring.plan import judge_name, judge_notes, resolve_plan
 from gradewire_cli.scoring.row_scorer import RowScorer
 from gradewire_stats.ratings import ChosenPair, ModelRating, PairPool, next_pairs, pair_counts, rate
@@ -51,24 +53,32 @@ class Answers:
 
     Attributes:
         rows: Rows by instruction (in file order) and by model.
+        results: Results of earlier runs by row index. Empty without --scores.
+        lines: Metric identifiers of these results by label.
     """
 
     rows: dict[str, dict[str, Row]] = field(default_factory=dict)
+    results: dict[int, Mapping[str, Result]] = field(default_factory=dict)
+    lines: Mapping[str, str] = field(default_factory=dict)
     left_out: LeftOut = field(default_factory=LeftOut)
     has_synthetic: bool = False
 
     @classmethod
-    def read(cls, source: InputFile) -> Self:
+    def read(cls, source: InputFile, scores: Sequence[Path] = ()) -> Self:
         """Read files with answers. If a row names no model, the file's name is the model's name.
 
+        Args:
+            source: The files.
+            scores: Outputs of `gradewire score` on these files, or () if a chooser reads the answers.
+
         Raises:
-            InputError: A file cannot be read, or no two answers have the same question.
+            InputError: A file cannot be read, no two answers have the same question, or the scores are of other rows.
         """
         opened = source.open()
         tell(opened.notes)
         found = cls(has_synthetic=opened.has_synthetic)
         name = source.display_paths[0]
-        for row in opened.rows:
+        for row in found.scored(opened.rows, scores) if scores else opened.rows:
             instruction = row.question_id or row.question_key
             model = printable(row.model.strip() or Path(row.file or name).name.split(".")[0])
             there = found.rows.get(instruction, {})
@@ -90,6 +100,13 @@ class Answers:
                 f"({'; '.join(why)}). Use --map model=COLUMN and --map question_id=COLUMN"
             )
         return found
+
+    def scored(self, rows: Iterator[Row], scores: Sequence[Path]) -> Iterator[Row]:
+        """Yield rows, and keep their results; raise InputError like `with_stored_scores`."""
+        for row, output in with_stored_scores(rows, scores):
+            self.lines = self.lines or lines_of(output)
+            self.results[row.index] = results_of(output)
+            yield row
 
     def add_references(self, name: str) -> None:
         """Add each instruction's first reference as the answer of a model.
@@ -142,7 +159,8 @@ class Answers:
         """Return the chosen pair with its answers."""
         rows = self.rows[chosen.instruction]
         a, b = models[chosen.first], models[chosen.second]
-        return AnswerPair(index=index, model_a=a, model_b=b, a=Answer(rows[a]), b=Answer(rows[b]))
+        sides = [Answer(rows[model], self.results.get(rows[model].index, {})) for model in (a, b)]
+        return AnswerPair(index=index, model_a=a, model_b=b, a=sides[0], b=sides[1])
 
 
 def texts_digest(pair: AnswerPair) -> str:
@@ -346,12 +364,12 @@ class LeaderboardRun:
         out, (pairs, answers) = self.options["out"], self.split()
         recorded = Verdicts.read(pairs.records(), self.names) if pairs else Verdicts()
         if answers is None:
-            if out is not None or self.options["target_width"] is not None or self.options["reference_as"]:
-                raise click.UsageError(
-                    "--out, --target-width and --reference-as need answers, but FILE contains only judged pairs"
-                )
+            given = (out, self.options["target_width"], self.options["reference_as"], self.options["scores"] or None)
+            if any(each is not None for each in given):
+                needing = "--out, --scores, --target-width and --reference-as"
+                raise click.UsageError(f"{needing} need answers, but FILE contains only judged pairs")
             return recorded
-        found = Answers.read(answers)
+        found = Answers.read(answers, self.options["scores"])
         if self.options["reference_as"]:
             found.add_references(printable(self.options["reference_as"]))
         recorded.left_out.counts.update(found.left_out.counts)
@@ -359,9 +377,17 @@ class LeaderboardRun:
         with Journal(out) if out else contextlib.nullcontext() as journal:
             if not (self.options["resume"] or self.options["overwrite"]):
                 refuse_existing(out)
+            if self.options["scores"]:
+                chooser: Chooser = self._chooser_of_scores(found)
+                return await self._judged(found, recorded, PairEngine(chooser, journal, texts_digest))
             async with self.connection.open(transport) as client:
                 chooser = await self._chooser(client, answers, found)
                 return await self._judged(found, recorded, PairEngine(chooser, journal, texts_digest))
+
+    def _chooser_of_scores(self, answers: Answers) -> MetricChooser:
+        labels = list(next(iter(answers.results.values())))
+        label = label_named(labels, str(self.metrics.metrics), "--by")
+        return MetricChooser(label, answers.lines.get(label, ""), self.options["tie_margin"])
 
     async def _chooser(self, client: AsyncClient, source: InputFile, answers: Answers) -> Chooser:
         text = str(self.metrics.metrics)

@@ -42,11 +42,13 @@ class ErrorClass:
         evaluators: The families of evaluators that make the error. Empty for a mode.
         calls: The verdicts that may have the class: "wrong" for a right answer, "right" for a wrong one.
         text: A definition.
+        phrase: What a judge says after "The answer", or "" if rules see the class as well as anybody.
     """
 
     kind: Literal["class", "mode"]
     name: str
     text: str
+    phrase: str = ""
     evaluators: Sequence[Literal["lexical", "vector", "judge"]] = ()
     calls: Sequence[Literal["wrong", "right"]] = ("wrong",)
 
@@ -60,9 +62,7 @@ of judges), and LAVE's nine modes in which a metric misses a right answer."""
 ERROR_CLASSES: Final = tuple(each.name for each in CLASSES if each.kind == "class")
 FAILURE_MODES: Final = tuple(each.name for each in CLASSES if each.kind == "mode")
 
-# Classes that the rules see as well as anybody, so no judge is asked for them.
-_OF_RULES: Final = frozenset({"threshold sensitivity", "same stem", "unknown issue"})
-_OPEN_MODES: Final = tuple(each for each in CLASSES if each.kind == "mode" and each.name not in _OF_RULES)
+_OPEN_MODES: Final = tuple(each for each in CLASSES if each.kind == "mode" and each.phrase)
 
 UNTOLD: Final = "no rule can tell"
 NOT_GIVEN: Final = "no class given"
@@ -229,7 +229,7 @@ class WrongVerdicts:
 def _open_classes(wrong: WrongVerdict) -> tuple[ErrorClass, ...]:
     """Return the classes that come into question: those of the metric's family, or all for a metric without one."""
     call = "right" if wrong.called_right else "wrong"
-    fitting = [each for each in CLASSES if each.kind == "class" and call in each.calls and each.name not in _OF_RULES]
+    fitting = [each for each in CLASSES if each.kind == "class" and call in each.calls and each.phrase]
     name = wrong.metric.partition("?")[0].partition("/")[0].partition(":")[0]
     family = FAMILIES.get(name) or ("judge" if name in _JUDGES else None)
     own = [each for each in fitting if family in each.evaluators]

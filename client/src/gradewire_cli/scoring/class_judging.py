@@ -1,7 +1,8 @@
 """Ask a judge for the classes of wrong verdicts that no rule can classify.
 
-A question is a prompt of `lave` whose labels are the names of the classes. So it works with every judge and its cache,
-and the most probable label is the class.
+A question is a prompt of `lave` whose labels are statements on the answer, one for each class. So it works with every
+judge and its cache, and the most probable label is the class. With statements the default judge named 18 of 28 classes
+as the authors did, with the classes' names 10 (benchmarks/agreement/error_classes.py).
 """
 
 from __future__ import annotations
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
 
 _BATCH = 256
 _MAX_ITEM_BYTES = 16 * 1024 * 1024
-_CALLED = {
-    True: "A program compared an answer with the references and called it right, but people say that it is wrong.",
-    False: "A program compared an answer with the references and called it wrong, but people say that it is right.",
-}
 _PROMPT = """\
 format = 1
 name = "error_class"
@@ -51,28 +48,30 @@ demonstrations = false
 correct_from = 0.5
 [[variants.rating.steps]]
 name = "rating"
-opening = "Reason:"
+opening = "{opening}"
 labels = {{ {labels} }}
 """
+_OPENING = "The answer"
 _ITEM = "Question: {question}\nReferences: {references}\nAnswer: {prediction}"
 
 error_classes_option = option("--error-classes", type=click.Choice(("rule", "judge")), default="rule")
 
 
 def prompt_of(classes: Sequence[ErrorClass], *, called_right: bool) -> str:
-    """Return a prompt file whose labels are the classes.
+    """Return a prompt file whose labels are the classes' phrases.
 
     Raises:
         ValueError: There are fewer than two classes, so there is nothing to choose.
     """
     if len(classes) < 2:
         raise ValueError("name two classes or more to choose from")
-    listed = "\n".join(f"{each.name}: {each.text}" for each in classes)
-    system = f"{_CALLED[called_right]} Name the reason for this error, one of:\n{listed}"
+    listed = "\n".join(f"- {_OPENING} {each.phrase}: {each.text}" for each in classes)
+    said = f"People say that the answer is {'wrong' if called_right else 'right'}."
+    system = f"{said} Compare it with the references. Choose the statement that fits best:\n{listed}"
     # The values serve only to tell labels apart, because the class is the most probable label.
     step = 2 / (len(classes) - 1)
-    labels = ", ".join(f"{json.dumps(each.name)} = {1 + place * step:.4f}" for place, each in enumerate(classes))
-    return _PROMPT.format(system=json.dumps(system), item=json.dumps(_ITEM), labels=labels)
+    labels = ", ".join(f"{json.dumps(each.phrase)} = {1 + place * step:.4f}" for place, each in enumerate(classes))
+    return _PROMPT.format(system=json.dumps(system), item=json.dumps(_ITEM), opening=_OPENING, labels=labels)
 
 
 async def judge_classes(
@@ -107,8 +106,9 @@ async def judge_classes(
             for begin in range(0, len(questions), _BATCH):
                 batch = questions[begin : begin + _BATCH]
                 found = await _named(client, metric, [wrong.item_of(question) for question in batch], connection)
-                for question, name in zip(batch, found, strict=True):
-                    wrong.name(question, name)
+                for question, phrase in zip(batch, found, strict=True):
+                    names = {each.phrase: each.name for each in question.classes}
+                    wrong.name(question, names.get(phrase, ""))
                 done += len(batch)
                 shown(done, "")
 
@@ -116,7 +116,7 @@ async def judge_classes(
 async def _named(
     client: AsyncClient, metric: Lave, items: Sequence[Mapping[str, Any]], connection: ConnectionOptions
 ) -> list[str]:
-    """Return the class of each item, or "" if the judge gives none. Equal items are sent once."""
+    """Return the phrase for each item, or "" if the judge gives none. Equal items are sent once."""
     keys = [json.dumps({**item, "id": ""}, sort_keys=True, default=repr) for item in items]
     first = dict(zip(keys, items, strict=True))
     report = await client.score(list(first.values()), [metric], deadline_s=connection.deadline_s)
