@@ -146,4 +146,6 @@ def test_a_judge_without_an_answer_leaves_the_class_open(command: Command, tmp_p
     done = command("bench", "knvqa", file, *options, stub=judge.stub())
     assert done.exit_code == 0, done.output
     assert judge.asked
+    assert "the judge named no class for " in done.stderr
+    assert "UNPARSABLE" in done.stderr
     assert {each["judged_class"] for each in json.loads(out.read_text())["wrong_verdicts"]} == {""}

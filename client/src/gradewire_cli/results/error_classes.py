@@ -197,8 +197,9 @@ class WrongVerdicts:
 
     def name(self, question: OpenQuestion, name: str) -> None:
         """Add the class that a judge named, or "" if it named none."""
-        changed = {f"judged_{question.kind}": name}
-        self.listed[question.position] = replace(self.listed[question.position], **changed)
+        wrong = self.listed[question.position]
+        changed = replace(wrong, judged_class=name) if question.kind == "class" else replace(wrong, judged_mode=name)
+        self.listed[question.position] = changed
 
     def tables(self) -> list[Table]:
         """Return tables with the number of wrong verdicts by metric and class: proposed, failure mode and given.

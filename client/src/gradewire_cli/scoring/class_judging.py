@@ -8,7 +8,7 @@ as the authors did, with the classes' names 10 (benchmarks/agreement/error_class
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +20,7 @@ from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.options.help import option
 from gradewire_cli.problems import InputError, tell
 from gradewire_cli.results.progress import progress
+from gradewire_cli.rows.formats import printable
 from gradewire_cli.scoring.judge_work import JudgeWork
 from gradewire_cli.scoring.plan import judge_name, judge_notes, runs_elsewhere
 
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from gradewire_cli.results.error_classes import ErrorClass, OpenQuestion, WrongVerdicts
     from gradewire_proto.parts import JudgeParts
 
-_BATCH = 256
+_BATCH = 64
+_REASONS = 3
 _MAX_ITEM_BYTES = 16 * 1024 * 1024
 _PROMPT = """\
 format = 1
@@ -80,7 +82,7 @@ async def judge_classes(
     """Have the judge name the class of each wrong verdict that rules leave open, and the failure mode of each miss.
 
     The number of calls and tokens is printed before the first call. A verdict for which the judge gives no class stays
-    without one.
+    without one, and the number of these is printed with the reasons.
 
     Args:
         client: A client of a server with the judge.
@@ -100,32 +102,38 @@ async def judge_classes(
         return
     if not quiet:
         tell(_cost_lines(await client.models(), asked, wrong, connection))
-    total, done = sum(map(len, asked.values())), 0
+    total, done, failures = sum(map(len, asked.values())), 0, Counter[str]()
     with progress("classes", total, quiet=quiet) as shown:
         for metric, questions in asked.items():
             for begin in range(0, len(questions), _BATCH):
                 batch = questions[begin : begin + _BATCH]
-                found = await _named(client, metric, [wrong.item_of(question) for question in batch], connection)
-                for question, phrase in zip(batch, found, strict=True):
+                found = await _answers(client, metric, [wrong.item_of(question) for question in batch], connection)
+                for question, score in zip(batch, found, strict=True):
                     names = {each.phrase: each.name for each in question.classes}
-                    wrong.name(question, names.get(phrase, ""))
+                    wrong.name(question, name := names.get(_most_probable(score), ""))
+                    if not name:
+                        failures[f"{score.status} {score.message}".strip()] += 1
                 done += len(batch)
                 shown(done, "")
+    if failures:
+        reasons = ", ".join(f"{times} {reason}" for reason, times in failures.most_common(_REASONS))
+        tell([printable(f"the judge named no class for {failures.total()} of {total} questions: {reasons}")])
 
 
-async def _named(
+async def _answers(
     client: AsyncClient, metric: Lave, items: Sequence[Mapping[str, Any]], connection: ConnectionOptions
-) -> list[str]:
-    """Return the phrase for each item, or "" if the judge gives none. Equal items are sent once."""
+) -> list[MetricScore]:
+    """Return the judge's result for each item. Equal items are sent once."""
     keys = [json.dumps({**item, "id": ""}, sort_keys=True, default=repr) for item in items]
     first = dict(zip(keys, items, strict=True))
     report = await client.score(list(first.values()), [metric], deadline_s=connection.deadline_s)
     (label,) = report.labels
-    names = dict(zip(first, (_most_probable(each.scores[label]) for each in report.items), strict=True))
-    return [names[key] for key in keys]
+    found = dict(zip(first, (each.scores[label] for each in report.items), strict=True))
+    return [found[key] for key in keys]
 
 
 def _most_probable(score: MetricScore) -> str:
+    """Return the most probable label, or "" if the judge gave none."""
     parts: JudgeParts | None = score.parts  # type: ignore[assignment] # a judge has these parts
     if score.status != Status.OK or parts is None or not parts.labels:
         return ""
