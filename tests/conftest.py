@@ -67,8 +67,11 @@ def pytest_collection() -> Generator[None, Any, Any]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _kept_graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    # The folder above that of a worker belongs to all workers of the run.
+    base = tmp_path_factory.getbasetemp()
+    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with pytest.MonkeyPatch.context() as patch:
-        keep_graphs(patch, tmp_path_factory.mktemp("window-graphs"))
+        keep_graphs(patch, folder / "window-graphs")
         yield
 
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.models.kept_graphs import keep_graphs
@@ -10,8 +11,16 @@ from tests.support.models.kept_graphs import keep_graphs
 from gradewire_models.repository import digest
 from gradewire_models.repository.built import load_built
 from gradewire_server.encoders import local
+from gradewire_server.settings.engine import ComputeConfig
 
 MODEL = "all-MiniLM-L6-v2"
+
+
+class Exact:
+    """A session that holds none of ONNX Runtime."""
+
+    def run(self, ids: Any, *, layers: Any, exclusive: bool) -> Any:
+        raise NotImplementedError
 
 
 @pytest.fixture
@@ -40,3 +49,22 @@ def test_a_session_is_kept_for_its_file_and_number_of_threads(minilm: Path, tmp_
     assert local._open(model, threads=2) is not session
     shutil.copytree(minilm / MODEL, tmp_path / MODEL)
     assert local._open(load_built(tmp_path, MODEL), threads=1) is not session
+
+
+def test_the_error_of_kept_sessions_is_computed_once(
+    minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed: list[object] = []
+    monkeypatch.setattr(local, "_cosine_error", lambda *sessions: computed.append(sessions) or 0.25)
+    keep_graphs(monkeypatch, tmp_path)
+    model, texts = load_built(minilm, MODEL), ["a cat", "a dog"]
+    one, again = (local.EncoderSession(model, ComputeConfig(lone_run_threads=1)) for _ in range(2))
+    tokenizer = local.open_tokenizer(model)
+    for session in (one, again):
+        assert local._cosine_error(session, one, tokenizer, texts) == 0.25
+    assert len(computed) == 1
+    local._cosine_error(one, one, tokenizer, texts[:1])
+    assert len(computed) == 2
+    for _ in range(2):  # of whatever is not kept, each
+        local._cosine_error(one, Exact(), tokenizer, texts)
+    assert len(computed) == 4

@@ -41,6 +41,8 @@ async function start(): Promise<RunningServer> {
     judge_model: JUDGE,
     // Other tests run beside these.
     workers: 1,
+    // Writing an 8-bit graph into the new store takes seconds.
+    window_choice: "fp32",
     drain_s: 0.2,
   };
   const given = Object.entries(settings).map(([name, value]) => [`GRADEWIRE_${name.toUpperCase()}`, String(value)]);

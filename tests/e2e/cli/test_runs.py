@@ -24,7 +24,13 @@ ROWS = 700
 @pytest.fixture
 def environment(minilm: Path, tmp_path: Path) -> Mapping[str, str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GRADEWIRE_")}
-    return clean | {"GRADEWIRE_MODEL_REPOSITORY": str(minilm), "GRADEWIRE_DISK_DIRECTORY": str(tmp_path / "store")}
+    given = {
+        "GRADEWIRE_MODEL_REPOSITORY": str(minilm),
+        "GRADEWIRE_DISK_DIRECTORY": str(tmp_path / "store"),
+        # Each new store would get a new 8-bit graph, which takes seconds to write.
+        "GRADEWIRE_WINDOW_CHOICE": "fp32",
+    }
+    return clean | given
 
 
 @pytest.fixture

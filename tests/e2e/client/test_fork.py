@@ -9,7 +9,8 @@ import gc, multiprocessing, sys
 from gradewire import Scorer
 
 ROW = {"references": ["a cat"], "prediction": "a kitten on a mat"}
-scorers = [Scorer.embedded(model_repository=sys.argv[1], disk_directory=sys.argv[2])]
+# Writing an 8-bit graph into the new store takes seconds.
+scorers = [Scorer.embedded(model_repository=sys.argv[1], disk_directory=sys.argv[2], window_choice="fp32")]
 
 
 def score():

@@ -231,7 +231,8 @@ def test_a_second_scorer_finds_what_the_first_has_computed(tmp_path: Path, minil
 def test_what_was_submitted_last_is_scored_before_the_program_ends(tmp_path: Path, minilm: Path) -> None:
     program = (
         "import sys, gradewire\n"
-        "scorer = gradewire.Scorer.embedded(model_repository=sys.argv[1], disk_directory=sys.argv[2])\n"
+        "given = {'model_repository': sys.argv[1], 'disk_directory': sys.argv[2], 'window_choice': 'fp32'}\n"
+        "scorer = gradewire.Scorer.embedded(**given)\n"
         "for index in range(5):\n"
         "    row = {'references': ['a cat'], 'prediction': f'a kitten on mat {index}'}\n"
         "    scorer.submit([row], callback=lambda future: print(future.result()[0].scores['smile'].status))\n"

@@ -5,7 +5,7 @@ own on the same default encoder; loading it again takes a quarter of a second of
 """
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -44,11 +44,16 @@ class _Kept:
                 del self._kept[oldest]
             return found
 
+    def has(self, opened: object) -> bool:
+        """Return True if this object is kept."""
+        return any(each is opened for each in self._kept.values())
+
 
 def keep_graphs(patch: pytest.MonkeyPatch, folder: Path) -> None:
     """Has this process keep sessions, tokenizers and the digests of files, until `patch` is undone.
 
-    All engines take their 8-bit graphs from `folder`, whatever their stores are: writing one takes seconds.
+    All engines take their 8-bit graphs from `folder`, whatever their stores are: writing one takes seconds. How far
+    the vectors of two kept sessions are apart is computed once as well, for each engine on a store asks that.
     """
     kept = _Kept()
     digests: dict[_File, str] = {}
@@ -67,8 +72,20 @@ def keep_graphs(patch: pytest.MonkeyPatch, folder: Path) -> None:
             digests[key] = sha256(path)
         return digests[key]
 
-    provide_graph = local.provide_graph
+    errors: dict[Hashable, float] = {}
+    cosine_error, provide_graph = local._cosine_error, local.provide_graph
 
+    def error(exact: Any, rough: Any, tokenizer: Any, texts: Sequence[str]) -> float:
+        sessions = [getattr(each, "_session", None) for each in (exact, rough)]
+        if not all(map(kept.has, sessions)):
+            return cosine_error(exact, rough, tokenizer, texts)
+        # The key holds the sessions, so that no later one has their place in memory.
+        key = (*sessions, tokenizer, *texts)
+        if key not in errors:
+            errors[key] = cosine_error(exact, rough, tokenizer, texts)
+        return errors[key]
+
+    patch.setattr(local, "_cosine_error", error)
     patch.setattr(local, "provide_graph", lambda model, _: provide_graph(model, folder))
     patch.setattr(local, "_open", session)
     patch.setattr(local, "open_tokenizer", tokenizer)

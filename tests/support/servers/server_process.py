@@ -68,6 +68,8 @@ class ServerProcess:
             "grace_s": 20,
             # Each new store would get a new 8-bit graph, which takes seconds to write.
             "window_choice": "fp32",
+            # For lone runs on several cores, each graph would be opened once more.
+            "lone_run_threads": 1,
             **settings,
         }
         self._process: subprocess.Popen[bytes] | None = None
