@@ -47,9 +47,10 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ParameterInfo(
             "fit",
             "Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 "
-            "bytes.",
+            "bytes. The fit votes is for short answers to questions about images, with one reference from each of"
+            " several annotators.",
             "",
-            "8 or more hex digits; empty for the model's fit",
+            "8 or more hex digits; votes; empty for the model's fit",
         ),
         ParameterInfo(
             "grader",

@@ -12,7 +12,7 @@ from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.catalog.loading import load_catalog
 from gradewire_models.errors import CatalogError
 from gradewire_server.metrics.correctness.features import features_of
-from gradewire_server.metrics.correctness.fit import fit_id, read_fit
+from gradewire_server.metrics.correctness.fit import VOTES, fit_id, read_fit
 from gradewire_server.metrics.correctness.metric import VERSION
 
 CATALOG = Path(loading.__file__).with_name("catalog.toml")
@@ -56,8 +56,9 @@ def read(directory: Path, text: str) -> Mapping[str, CatalogModel]:
 
 
 def fits_of(model: CatalogModel) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the fits by metric, and by grader or name."""
     return {
-        (each.metric, dict(each.parameters).get("grader", "")): json.loads(each.fit)
+        (each.metric, dict(each.parameters).get("grader") or dict(each.parameters).get("fit", "")): json.loads(each.fit)
         for each in model.calibrations
         if each.fit
     }
@@ -68,8 +69,9 @@ def test_they_are_the_bases_numbers_for_other_digests(tmp_path: Path) -> None:
     base, variant = models[BASE], models["half"]
     before, after = fits_of(base), fits_of(variant)
     # The fit with grader-base is missing, because no variant of grader-base was compared.
-    assert set(after) == {("correctness", ""), ("correctness", GRADER), ("auto", "")}
+    assert set(after) == {("correctness", ""), ("correctness", GRADER), ("correctness", VOTES), ("auto", "")}
     plain, graded = after["correctness", ""], after["correctness", GRADER]
+    assert after["correctness", VOTES] == before["correctness", VOTES] | {"model": "half", "model_digest": "b" * 64}
     own = {"model": "half", "model_digest": "b" * 64}
     assert plain == before["correctness", ""] | own
     graders = {"grader": GRADER, "grader_digest": "a" * 64}
@@ -84,9 +86,9 @@ def test_they_are_the_bases_numbers_for_other_digests(tmp_path: Path) -> None:
 def test_the_server_reads_them_as_fits_of_the_variant(tmp_path: Path) -> None:
     for (metric, grader), form in fits_of(read(tmp_path, VARIANTS)["half"]).items():
         if metric == "correctness":
-            fit = read_fit(json.dumps(form), features_of(grader), version=VERSION)
+            fit = read_fit(json.dumps(form), features_of(grader, votes=grader == VOTES), version=VERSION)
             assert (fit.form.model, fit.form.model_digest) == ("half", "b" * 64)
-            assert fit.form.grader_digest == ("a" * 64 if grader else "")
+            assert fit.form.grader_digest == ("a" * 64 if grader == GRADER else "")
 
 
 def test_a_variant_that_was_not_compared_has_no_fits(tmp_path: Path) -> None:

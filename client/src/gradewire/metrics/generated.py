@@ -95,7 +95,8 @@ class Correctness(Metric):
         features_only: Compute only the features, to make a fit from them. The score is SMILE's (v1), and there is no
             verdict. Default: false.
         fit: Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
-            Allowed: 8 or more hex digits; empty for the model's fit.
+            The fit votes is for short answers to questions about images, with one reference from each of several
+            annotators. Allowed: 8 or more hex digits; votes; empty for the model's fit.
         grader: Grader: a name from the model list, or NAME@DIGEST. The grader's logit becomes an additional feature:
             scoring takes longer, and fewer answers that differ in one place from a right one are called right. The
             encoder needs a fit made with this grader. Allowed: a built grader, NAME or NAME@DIGEST; none for no grader;

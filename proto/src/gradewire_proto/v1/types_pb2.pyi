@@ -1601,8 +1601,9 @@ class CorrectnessParameters(_message.Message):
     features_only: _builtins.bool
     """Compute only the features, to make a fit from them. The score is SMILE's (v1), and there is no verdict."""
     fit: _builtins.str
-    """Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
-    Allowed: 8 or more hex digits; empty for the model's fit.
+    """Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes. The fit
+    votes is for short answers to questions about images, with one reference from each of several annotators.
+    Allowed: 8 or more hex digits; votes; empty for the model's fit.
     """
     grader: _builtins.str
     """Grader: a name from Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature: scoring takes

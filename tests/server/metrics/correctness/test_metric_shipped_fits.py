@@ -22,8 +22,15 @@ from gradewire_server.domain.items import (
     Item,
     ResultWarning,
 )
-from gradewire_server.metrics.correctness.features import FEATURES, INPUT_KIND, RULED_OUT, features, features_of
-from gradewire_server.metrics.correctness.fit import VERDICT, CorrectnessFit, ItemPosition, read_fit
+from gradewire_server.metrics.correctness.features import (
+    FEATURES,
+    INPUT_KIND,
+    RULED_OUT,
+    VOTE_FEATURES,
+    features,
+    features_of,
+)
+from gradewire_server.metrics.correctness.fit import VERDICT, VOTES, CorrectnessFit, ItemPosition, read_fit
 from gradewire_server.metrics.correctness.metric import VERSION, Correctness, CorrectnessParameters
 from gradewire_stats.calibration.labelled_rows import half_of
 
@@ -62,13 +69,18 @@ def test_a_denial_that_the_trees_call_right_is_called_wrong_and_uncertain(predic
 
 
 FITS = {
-    (entry.name, dict(calibration.parameters).get("grader", "")): calibration
+    (
+        entry.name,
+        dict(calibration.parameters).get("grader", ""),
+        dict(calibration.parameters).get("fit", ""),
+    ): calibration
     for entry in load_catalog().values()
     if not entry.base
     for calibration in entry.calibrations
     if calibration.metric == "correctness"
 }
-COLUMNS = features_of("a grader")
+COLUMNS = features_of("a grader", votes=True)
+OF_VOTES = [COLUMNS.index(each) for each in VOTE_FEATURES]
 # Values of features are shares, similarities, counts and kinds, or absent. Without a grader the last is not read.
 ITEMS = st.lists(
     st.floats(0, 1) | st.sampled_from([0.0, 0.5, 1.0]) | st.integers(0, 12).map(float) | st.just(float("nan")),
@@ -80,15 +92,24 @@ PLACES = st.none() | st.floats(0, 1).map(lambda far: ItemPosition(far, far))
 
 @pytest.fixture(scope="module", params=sorted(FITS))
 def fit_shipped(request: pytest.FixtureRequest) -> CorrectnessFit:
-    found = read_fit(FITS[request.param].fit, features_of(request.param[1]), version=VERSION)
+    _, grader, name = request.param
+    found = read_fit(FITS[request.param].fit, features_of(grader, votes=name == VOTES), version=VERSION)
     assert found.form.model_digest == FITS[request.param].model_digest
     return found
 
 
+def value(fit: CorrectnessFit, item: Any, place: ItemPosition | None = None) -> float:
+    """The probability from values of all COLUMNS."""
+    return fit(item if fit.reads_votes else np.delete(item, OF_VOTES), place)
+
+
 def test_every_encoder_has_one_of_its_own() -> None:
-    assert sorted(name for name, grader in FITS if not grader) == sorted(entry.name for entry in base_models())
-    graders = sorted(grader for name, grader in FITS if grader and name == "all-MiniLM-L6-v2")
-    assert graders == ["grader-base", "grader-mini"] == sorted(grader for _, grader in FITS if grader)
+    assert sorted(name for name, grader, fit in FITS if not grader and not fit) == sorted(
+        entry.name for entry in base_models()
+    )
+    graders = sorted(grader for name, grader, _ in FITS if grader and name == "all-MiniLM-L6-v2")
+    assert graders == ["grader-base", "grader-mini"] == sorted(grader for _, grader, _ in FITS if grader)
+    assert [key for key in FITS if key[2]] == [("all-MiniLM-L6-v2", "", VOTES)]
     assert len({calibration.fit for calibration in FITS.values()}) == len(FITS)
 
 
@@ -104,7 +125,7 @@ def test_more_of_what_speaks_for_an_answer_never_lowers_it(
 ) -> None:
     raised = item.copy()
     raised[column] += more
-    assert COLUMNS[column].monotone * (fit_shipped(raised, place) - fit_shipped(item, place)) >= -1e-12
+    assert COLUMNS[column].monotone * (value(fit_shipped, raised, place) - value(fit_shipped, item, place)) >= -1e-12
 
 
 @settings(max_examples=example_count(60))
@@ -114,14 +135,14 @@ def test_the_last_bits_of_vectors_move_it_by_less_than_scores_may_differ(
 ) -> None:
     """Those features that come from vectors, all at once."""
     other = item + np.where([feature.width > 0 for feature in COLUMNS], moved, 0.0)
-    assert abs(fit_shipped(other) - fit_shipped(item)) < 2e-4
+    assert abs(value(fit_shipped, other) - value(fit_shipped, item)) < 2e-4
 
 
 def test_what_has_nothing_is_wrong_and_what_has_all_is_right(fit_shipped: CorrectnessFit) -> None:
     best = np.array([1.0 if feature.monotone > 0 else 0.0 for feature in COLUMNS])
     worst = np.array([1.0 if feature.monotone < 0 else 0.0 for feature in COLUMNS])
-    assert fit_shipped(worst) < 0.1
-    assert fit_shipped(best) > 0.9
+    assert value(fit_shipped, worst) < 0.1
+    assert value(fit_shipped, best) > 0.9
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.8, 0.9, 0.95, 0.99])
@@ -149,10 +170,11 @@ def pairs(minilm: Path) -> list[tuple[Any, bool]]:
 @pytest.mark.timeout(400)  # the sample pairs take 40 s alone, and more beside other tests
 def test_few_answers_of_the_sample_pairs_are_judged_wrongly_without_a_warning(pairs: list[tuple[Any, bool]]) -> None:
     """By the default: the fit with the grader."""
-    fit = read_fit(FITS["all-MiniLM-L6-v2", "grader-mini"].fit, COLUMNS, version=VERSION)
+    columns = features_of("grader-mini")
+    fit = read_fit(FITS["all-MiniLM-L6-v2", "grader-mini", ""].fit, columns, version=VERSION)
     silent: dict[bool, list[bool]] = {True: [], False: []}
     for named, right in pairs:
-        values = np.array([named.get(feature.name, np.nan) for feature in COLUMNS])
+        values = np.array([named.get(feature.name, np.nan) for feature in columns])
         place = fit.position_of(np.array([named[name] for name in INPUT_KIND]))
         probability = fit(values, place)
         warned = fit.band(0.9, place).holds(probability) or fit.overruled(values, place)

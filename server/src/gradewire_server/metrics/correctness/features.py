@@ -1,6 +1,7 @@
 """Compute an item's features and its input kind from the texts and SMILE's terms."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import log1p, nan
@@ -40,6 +41,7 @@ from gradewire_server.metrics.correctness.words import (
     spelling_features,
 )
 from gradewire_server.metrics.matching.value_match import match_references, vetoes_text_match
+from gradewire_server.metrics.matching.vqa_accuracy import vqa_normalise
 from gradewire_server.metrics.smile.formula import PRESET_WEIGHT, SmileParameters, grade
 from gradewire_server.metrics.smile.texts import full_texts
 from gradewire_server.metrics.smile.whole_answer import gather_to_the_end
@@ -107,11 +109,13 @@ class Feature:
 
 FEATURES: Final = tuple(Feature(name, **promises) for name, promises in VOCABULARY["features"].items())
 GRADER: Final = Feature("grader", 1, 0.25)
+VOTE_FEATURES: Final = (Feature("votes", 1), Feature("votes_top", 0))
+"""Additional features if the references are annotators' votes."""
 
 
-def features_of(grader: str) -> tuple[Feature, ...]:
-    """Return the features, with the grader's logit at the end unless `grader` is empty."""
-    return (*FEATURES, GRADER) if grader else FEATURES
+def features_of(grader: str, *, votes: bool = False) -> tuple[Feature, ...]:
+    """Return the features, with those of votes if requested, and the grader's logit at the end unless it is empty."""
+    return (*FEATURES, *(VOTE_FEATURES if votes else ()), *((GRADER,) if grader else ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +273,18 @@ def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
         "reference_names": share(any(map(str.isupper, reference.raw)) for reference in references),
     }
     return np.array([found[name] for name in _NAMES], dtype=np.float64)
+
+
+def vote_features(item: Item) -> NDArray[np.float64]:
+    """Return the features of an item whose references are annotators' votes, float64[2] in [0, 1].
+
+    `votes`: the share of annotators who gave the answer, in VQA's normal form. `votes_top`: the share of annotators who
+    gave the commonest answer.
+    """
+    said = vqa_normalise(item.prediction)
+    votes = Counter(vqa_normalise(reference) for reference in item.references)
+    cast = len(item.references)
+    return np.array([votes[said] / cast, max(votes.values()) / cast])
 
 
 def stating_sentences(inputs: CorrectnessInputs) -> str:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from gradewire_server.domain.items import quoted
 from gradewire_server.domain.metric import ParameterError
-from gradewire_server.metrics.correctness.features import RULED_OUT, Feature
+from gradewire_server.metrics.correctness.features import RULED_OUT, VOTE_FEATURES, Feature
 from gradewire_server.metrics.correctness.fit_form import ConformalForm, FitForm, VersionedForm
 from gradewire_server.metrics.correctness.trees import SoftTrees, TreeError
 
@@ -28,6 +28,8 @@ _MISTAKEN_SLOPE: Final = 1.25
 
 ID_CHARACTERS: Final = 12
 _FIT_NAME: Final = re.compile("[0-9a-f]{8,64}")
+VOTES: Final = "votes"
+"""Name of the fit for references that are annotators' votes. Other fits have no name."""
 MAX_TEXT_CHARACTERS: Final = 8 << 20
 _INT: Final = np.intp
 
@@ -93,6 +95,7 @@ class CorrectnessFit:
         columns: intp[used], the indices of the metric's features that the fit uses.
         rules: intp[rules], the indices of the features that rule an answer out at a value of at least 1.
         doubts: intp[doubts], the indices of the features that make the verdict "right" uncertain from 1 on.
+        reads_votes: True if the features include those of annotators' votes.
     """
 
     identity: str
@@ -101,6 +104,7 @@ class CorrectnessFit:
     rules: NDArray[np.intp]
     doubts: NDArray[np.intp]
     trees: SoftTrees
+    reads_votes: bool
 
     def raw(self, features: NDArray[np.float64]) -> float:
         """Return the log-odds before the map to probabilities.
@@ -160,6 +164,11 @@ def check_fit_name(fit: str | None) -> None:
         raise ParameterError("fit", f"must be 8 to 64 hex digits in lower case, or empty, not {quoted(fit)}")
 
 
+def is_digits(fit: str | None) -> bool:
+    """Return True if the requested `fit` is the beginning of a fit's ID, and no name."""
+    return bool(fit) and _FIT_NAME.fullmatch(fit or "") is not None
+
+
 def check_identity(identity: str, named: str | None) -> None:
     """Raise ParameterError if the model's fit ID does not begin with `named`."""
     if not identity.startswith(named or ""):
@@ -212,7 +221,8 @@ def read_fit(text: str, known: Sequence[Feature], *, version: int) -> Correctnes
         raise FitError(f"trees: {error}") from None
     rules = np.array([position for position, feature in enumerate(known) if feature.rules_out], dtype=_INT)
     doubts = np.array([position for position, feature in enumerate(known) if feature.doubts], dtype=_INT)
-    return CorrectnessFit(fit_id(text), form, columns, rules, doubts, trees)
+    reads_votes = set(VOTE_FEATURES) <= set(known)
+    return CorrectnessFit(fit_id(text), form, columns, rules, doubts, trees, reads_votes)
 
 
 @lru_cache(maxsize=8)

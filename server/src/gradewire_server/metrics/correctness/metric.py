@@ -42,20 +42,24 @@ from gradewire_server.metrics.correctness.features import (
     FEATURES,
     GRADER,
     INPUT_KIND,
+    VOTE_FEATURES,
     CorrectnessInputs,
     features,
     features_of,
     gather_inputs,
     input_kind,
     stating_sentences,
+    vote_features,
 )
 from gradewire_server.metrics.correctness.fit import (
     VERDICT,
+    VOTES,
     CorrectnessFit,
     cached_fit,
     check_fit_name,
     check_identity,
     fit_id,
+    is_digits,
 )
 from gradewire_server.metrics.correctness.languages import is_unread
 from gradewire_server.metrics.encoder.grader import graded_texts, is_shortened
@@ -122,7 +126,7 @@ class CorrectnessParameters(Parameters):
     """The parameters of `correctness` (see types.proto); `calibration` names the source of `fit`.
 
     Raises:
-        ParameterError: `confidence` is out of range, or `fit` is not 8 to 64 hex digits.
+        ParameterError: `confidence` is out of range, or `fit` is neither 8 to 64 hex digits nor "votes".
     """
 
     model: str = ""
@@ -135,7 +139,8 @@ class CorrectnessParameters(Parameters):
     def __post_init__(self) -> None:
         if not (math.isfinite(self.confidence) and 0.5 <= self.confidence < 1):
             raise ParameterError("confidence", f"must be a number from 0.5 to below 1, not {self.confidence}")
-        check_fit_name(self.fit)
+        if self.fit != VOTES:
+            check_fit_name(self.fit)
 
     @classmethod
     def usual_graders(cls, metadata: ModelMetadata, fit: str = "") -> tuple[str, ...]:
@@ -144,8 +149,8 @@ class CorrectnessParameters(Parameters):
         A user's fits have precedence over the catalog's, and then a fit with a grader over a fit without.
         """
         fits = [each for each in metadata.calibrations if each.fit]
-        required = [each for each in fits if fit and _fit_id(each.fit).startswith(fit)]
-        return graders_of(required or fits)
+        required = [each for each in fits if fit and fit in {_name_of(each), _fit_id(each.fit)[: len(fit)]}]
+        return graders_of(required or [each for each in fits if not _name_of(each)])
 
     def resolved(self, metadata: ModelMetadata) -> Self:
         """Return the parameters with the model's fit. `grader` becomes `NO_GRADER` if the usual grader is left out.
@@ -158,11 +163,12 @@ class CorrectnessParameters(Parameters):
         if named.features_only:
             return named
         check_readable(metadata)
-        found = fit_of(metadata)
+        found = fit_of(metadata, self.fit)
         if isinstance(found, str):
             raise ParameterError("model", found)
-        check_identity(found.identity, self.fit)
-        stored = _stored(metadata)
+        if self.fit != VOTES:
+            check_identity(found.identity, self.fit)
+        stored = _stored(metadata, self.fit)
         return replace(named, fit=found.identity, calibration=stored.described if stored else "")
 
 
@@ -187,13 +193,14 @@ class Correctness:
     @scoring
     def score(self, item: Item, parameters: CorrectnessParameters, metadata: ModelMetadata) -> Program:
         """Run SMILE (preset one_pass), and the grader unless the parameters name none."""
-        fit = None if parameters.features_only else fit_of(metadata)
+        fit = None if parameters.features_only else fit_of(metadata, parameters.fit)
         if isinstance(fit, str):
             raise FailureError(Failure(Status.INVALID_PARAMETER, f"model: {fit}"))
         inputs = yield from gather_inputs(item, parameters.model)
         grader = parameters.grader if parameters.grader != NO_GRADER else ""
         graded = (yield from ask_grader(inputs, grader)) if grader else None
-        result = _result(inputs, graded, fit, parameters.confidence)
+        votes = parameters.fit == VOTES if fit is None else fit.reads_votes
+        result = _result(inputs, graded, fit, parameters.confidence, votes=votes)
         choice = None if fit is None else choice_of(item)
         return result if choice is None else _chosen(result, choice, parameters.confidence)
 
@@ -207,10 +214,19 @@ class Correctness:
 _fit_id = lru_cache(maxsize=64)(fit_id)
 
 
-def _stored(metadata: ModelMetadata) -> Calibration | None:
+def _name_of(calibration: Calibration) -> str:
+    return dict(calibration.parameters).get("fit", "")
+
+
+def _stored(metadata: ModelMetadata, fit: str | None) -> Calibration | None:
+    """Return the fit that has this name or the beginning of whose ID is `fit`; otherwise the fit without a name."""
     grader = metadata.grader.partition("@")[0]
-    fits = (each for each in metadata.calibrations if each.fit)
-    return next((each for each in fits if dict(each.parameters).get("grader", "") == grader), None)
+    fits = [each for each in metadata.calibrations if each.fit]
+    of_grader = [each for each in fits if dict(each.parameters).get("grader", "") == grader]
+    if is_digits(fit):
+        required = (each for each in of_grader if _fit_id(each.fit).startswith(fit or ""))
+        return next(required, _stored(metadata, None))
+    return next((each for each in of_grader if _name_of(each) == (fit or "")), None)
 
 
 def _message_without_fit(metadata: ModelMetadata) -> str:
@@ -234,13 +250,25 @@ def _message_without_fit(metadata: ModelMetadata) -> str:
     )
 
 
-def fit_of(metadata: ModelMetadata) -> CorrectnessFit | str:
-    """Return the model's fit, or a message that says why there is no usable fit."""
-    stored = _stored(metadata)
+def _message_without_votes(metadata: ModelMetadata) -> str:
+    if metadata.grader:
+        return f"the fit {VOTES} works without a grader. Omit grader"
+    return (
+        f"this encoder has no fit {VOTES} for correctness. Omit fit, or use a catalog model that has this fit (if an "
+        "earlier release built the model, run `gradewire models build NAME` again)"
+    )
+
+
+def fit_of(metadata: ModelMetadata, fit: str | None = None) -> CorrectnessFit | str:
+    """Return the model's fit, or a message that says why there is no usable fit.
+
+    `fit` is a fit's name or the first digits of its ID. No fit with these digits gives the model's usual fit.
+    """
+    stored = _stored(metadata, fit)
     if stored is None:
-        return _message_without_fit(metadata)
+        return _message_without_votes(metadata) if fit == VOTES else _message_without_fit(metadata)
     grader, _, digest = metadata.grader.partition("@")
-    found = cached_fit(stored.fit, features_of(grader), VERSION)
+    found = cached_fit(stored.fit, features_of(grader, votes=_name_of(stored) == VOTES), VERSION)
     if isinstance(found, str):
         return f"this encoder's fit for correctness cannot be used ({found}): {_REMEDY} again"
     if found.form.model_digest != metadata.digest:
@@ -257,9 +285,17 @@ def fit_of(metadata: ModelMetadata) -> CorrectnessFit | str:
 
 
 def _result(
-    inputs: CorrectnessInputs, graded: Graded | None, fit: CorrectnessFit | None, confidence: float
+    inputs: CorrectnessInputs,
+    graded: Graded | None,
+    fit: CorrectnessFit | None,
+    confidence: float,
+    *,
+    votes: bool = False,
 ) -> MetricResult:
     names, values, kind = [feature.name for feature in FEATURES], features(inputs), input_kind(inputs)
+    if votes:
+        names = [*names, *(feature.name for feature in VOTE_FEATURES)]
+        values = np.append(values, vote_features(inputs.item))
     if graded is not None:
         names, values = [*names, GRADER.name], np.append(values, graded.logit)
     measured = zip((*names, *INPUT_KIND), (*values.tolist(), *kind.tolist()), strict=True)

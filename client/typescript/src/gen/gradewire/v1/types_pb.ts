@@ -988,8 +988,9 @@ export type CorrectnessParameters = Message<"gradewire.v1.CorrectnessParameters"
   featuresOnly: boolean;
 
   /**
-   * Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
-   * Allowed: 8 or more hex digits; empty for the model's fit.
+   * Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes. The fit
+   * votes is for short answers to questions about images, with one reference from each of several annotators.
+   * Allowed: 8 or more hex digits; votes; empty for the model's fit.
    *
    * @generated from field: string fit = 4;
    */
