@@ -55,7 +55,7 @@ class Ablations:
         small = {**SMALL, **self.small, "seed": seed}
         read = small.get("steps", recipe.training.steps) * small.get("batch_size", recipe.training.batch_size)
         ours = kind == OURS
-        # As many examples of each of the printed tasks as an epoch needs; ours share the place of one of them.
+        # Each of the printed tasks has its share of an epoch; ours share the place of one of them.
         each = read // (5 if ours else 4)
         counts = dict.fromkeys(("nli", "candidates", "synonyms", "descriptions"), each)
         counts |= dict.fromkeys(OUR_TASKS, each // len(OUR_TASKS) if ours else 0)

@@ -1,4 +1,4 @@
-"""Read questions with people's answers: JSON lines, JSON arrays, and the official files of VQA."""
+"""Read questions with annotators' answers: JSON lines, JSON arrays, and the official files of VQA."""
 
 import logging
 from collections import Counter
