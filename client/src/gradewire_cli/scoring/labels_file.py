@@ -61,7 +61,7 @@ labels_file_options = stacked(option("--labels-file"), option("--labels-map", mu
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """An annotator's remarks on a row besides its label.
+    """An annotator's notes on a row besides its label.
 
     Attributes:
         flags: Each flag that an annotator set.
