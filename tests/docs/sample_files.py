@@ -348,6 +348,7 @@ def write_samples(directory: Path) -> None:
         (directory / f"answers/{model}.jsonl").write_text(_jsonl([{**row, "model": model} for row in rows()]))
     (directory / "ave.json").write_text(json.dumps(_ave()))
     (directory / "standin.jsonl").write_text(_jsonl(_ave()))
+    (directory / "nq301-standin.jsonl").write_text(_jsonl(_ave()))
     (directory / "f1.toml").write_text("")
     _sts(directory / "sts")
     loads = {"new": _load(repeated=0.0, cpu_s=0.01), "warm": _load(repeated=1.0, cpu_s=0.002)}

@@ -33,11 +33,9 @@ Example:
 )
 @click.option("--standin", type=_FILE, required=True, help="Stand-in of EVOUNA's rows; half a and half b are measured.")
 @click.option("--apart", type=_FILE, required=True, help="Stand-in of NQ301's rows, measured whole.")
-@click.option("--questions", type=_FILE, multiple=True, help="Questions, read as by `train sfve`; half a is used.")
-@click.option("--nli-pairs", type=_FILE, multiple=True, help="Sentence pairs, read as by `train sfve`.")
-@click.option(
-    "--wordnet", type=click.Path(file_okay=False, path_type=Path), help="WordNet's folder, found as by `train sfve`."
-)
+@click.option("--questions", type=_FILE, multiple=True, help="Questions for `train sfve`; half a is used.")
+@click.option("--nli-pairs", type=_FILE, multiple=True, help="Sentence pairs for `train sfve`.")
+@click.option("--wordnet", type=click.Path(file_okay=False, path_type=Path), help="WordNet's files for `train sfve`.")
 @click.option("--work", type=click.Path(file_okay=False, path_type=Path), required=True, help="The runs' folder.")
 @click.option("--base", default="all-MiniLM-L6-v2", show_default=True)
 @click.option("--kind", "kinds", type=click.Choice(list(CHANGES)), multiple=True, help="By default all kinds.")

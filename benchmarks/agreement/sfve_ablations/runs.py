@@ -55,7 +55,7 @@ class Ablations:
         small = {**SMALL, **self.small, "seed": seed}
         read = small.get("steps", recipe.training.steps) * small.get("batch_size", recipe.training.batch_size)
         ours = kind == OURS
-        # Each of the printed tasks has its share of an epoch; ours share the place of one of them.
+        # The printed tasks share the examples of one epoch equally; ours together count as one task.
         each = read // (5 if ours else 4)
         counts = dict.fromkeys(("nli", "candidates", "synonyms", "descriptions"), each)
         counts |= dict.fromkeys(OUR_TASKS, each // len(OUR_TASKS) if ours else 0)

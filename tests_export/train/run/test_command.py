@@ -109,11 +109,15 @@ def test_the_card_names_the_files_of_texts_as_the_command_has_them(base_folder: 
         "--half",
         "a",
         "--skip-bad-lines",
+        "--notice",
+        "nli.jsonl is under CC BY-SA 4.0.",
     )
     found = call(base_folder, tmp_path / "out", "--recipe", recipe, "--only", "nli", *files)
     assert found.exit_code == 0, found.output
     command_line = "--recipe recipe.toml --questions 'my vqa.jsonl' --nli-pairs nli.jsonl --column question=q "
-    assert command_line + "--half a --skip-bad-lines --out DIR" in (tmp_path / "out" / "README.md").read_text()
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert command_line + "--half a --skip-bad-lines --notice 'nli.jsonl is under CC BY-SA 4.0.' --out DIR" in card
+    assert "used the annotations in these files; the last step was kept. nli.jsonl is under CC BY-SA 4.0." in card
 
 
 def test_tasks_that_the_recipe_counts_0_of_are_named(base_folder: Path, tmp_path: Path) -> None:

@@ -40,6 +40,13 @@ WORDNET_OPTION = rare_option(
     help="Read WordNet's files in this directory; by default $WNSEARCHDIR, $WNHOME/dict or /usr/share/wordnet.",
 )
 
+NOTICE_OPTION = rare_option(
+    "--notice",
+    default="",
+    metavar="TEXT",
+    help="Add TEXT to the model card, for example the licences of your files.",
+)
+
 
 def _number_option(
     flag: str, default: int, least: int, text: str, kind: type[click.Option] = click.Option
@@ -398,12 +405,7 @@ def _finite(_context: click.Context, _option: click.Parameter, given: float) -> 
         help="Continue from an earlier grader: the --out folder of an earlier run, or a grader of gradewire "
         "(grader-start, from which grader-mini was made).",
     ),
-    rare_option(
-        "--notice",
-        default="",
-        metavar="TEXT",
-        help="Add TEXT to the model card, for example the licences of the rows' files.",
-    ),
+    NOTICE_OPTION,
     rare_option(
         "--temperature",
         type=click.FloatRange(min=0, min_open=True),
@@ -458,6 +460,7 @@ train.add_command(grader)
         metavar="TASK",
         help=f"Do not train on this task or group: {', '.join(GROUPS)}. Repeatable.",
     ),
+    NOTICE_OPTION,
     WORDNET_OPTION,
 )
 @cloup.option_group(

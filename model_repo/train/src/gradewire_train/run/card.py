@@ -97,7 +97,7 @@ def _card(base: Base, recipe: Recipe | GraderRecipe, account: Account) -> str:
 
 
 def sfve_account(base: Base, recipe: Recipe, examples: Sequence[Example], outcome: Outcome, dev: str = "") -> Account:
-    """Return the `Account` of an `sfve` encoder; `dev` describes the dev rows."""
+    """Return the `Account` of an `sfve` encoder, whose files are still missing; `dev` describes the dev rows."""
     sha256 = examples_digest(examples)
     counts = Counter(example.task for example in examples)
     rows = [
@@ -117,7 +117,7 @@ def sfve_account(base: Base, recipe: Recipe, examples: Sequence[Example], outcom
         ],
         data=f"Texts: {len(examples)} examples, SHA-256 `{sha256}`",
         setting=f"Kept: step {outcome.best_step} of {recipe.training.steps}",
-        remark=f"The training used no human labels; {selected}",
+        remark=selected,
         tables=["| group | task | examples |", "|---|---|---|", *rows, "", *_ranks(outcome, dev)],
         metadata={"data_sha256": sha256, "max_tokens": recipe.training.max_tokens, "text_form": "sfve"},
     )

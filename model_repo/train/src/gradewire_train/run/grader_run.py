@@ -130,7 +130,7 @@ def grader_account(base: Base, rows: Sequence[GraderRow], temperature: float) ->
     return Account(
         command="grader",
         about=[
-            f"# A grader on {base.name}",
+            f"# A grader on {Path(base.name).name}",
             "",
             "A cross-encoder for the metric `grader` of gradewire: it reads question, reference and answer together,",
             f"at most {MAX_TOKENS} tokens, and returns the logit of the answer being right. It consists of a low-rank",

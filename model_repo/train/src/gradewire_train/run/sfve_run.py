@@ -30,6 +30,7 @@ class SfveRequest(Request):
 
     files: Files
     examples_path: Path | None
+    notice: str
     dev: Path | None
     dev_half: str | None
     dev_rows: int
@@ -61,9 +62,12 @@ class _Sfve:
 
     def save(self, directory: Path, outcome: Outcome) -> None:
         request, recipe, encoder = self._request, self._recipe, self._encoder
+        account = sfve_account(encoder.base, recipe, self._examples, outcome, _dev_rows(request, self._rows))
+        notice = f" --notice {shlex.quote(request.notice)}" if request.notice else ""
         account = replace(
-            sfve_account(encoder.base, recipe, self._examples, outcome, _dev_rows(request, self._rows)),
-            options=_options_of_texts(request) + _options_of_dev(request) + request.device_option,
+            account,
+            options=_options_of_texts(request) + notice + _options_of_dev(request) + request.device_option,
+            remark=_remark(request, account.remark),
             files={path.name: file_sha256(path) for path in _own_files(request)},
         )
         save_trained(encoder, recipe.training, directory)
@@ -71,6 +75,11 @@ class _Sfve:
 
     def summary(self, outcome: Outcome) -> str:
         return f"step {outcome.best_step} of {self._recipe.training.steps}"
+
+
+def _remark(request: SfveRequest, selected: str) -> str:
+    labels = "the annotations in these files" if _own_files(request) else "no human labels"
+    return f"The training used {labels}; {selected}{f'. {request.notice}' if request.notice else ''}"
 
 
 def _labelled(request: SfveRequest, recipe: Recipe) -> list[LabelledRow]:
