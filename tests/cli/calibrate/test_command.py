@@ -476,6 +476,7 @@ def labelled(*labels: float) -> list[dict[str, Any]]:
         (labelled(1, 5), [], "line 2: the label 5 is outside [0, 1]"),
         ([{"references": ["a"], "prediction": "b"}], [], "looked for label"),
         ([{"references": ["a"], "prediction": "", "label": 1}], [], "no row has a score for smile: EMPTY_PREDICTION 1"),
+        (labelled(0, 1), ["--metric", "correctness?fit=votes"], "the fit votes ships with gradewire"),
         (
             labelled(0, 1),
             ["--metric", "exact_match"],

@@ -327,3 +327,23 @@ def test_options_that_do_not_go_together_are_named(tmp_path: Path, words: tuple[
     done = CliRunner().invoke(gradewire, ["score", str(tmp_path / "r.json"), *words, "--metrics", "bleu"])
     assert done.exit_code == 2
     assert message in done.stderr
+
+
+def test_the_label_of_an_annotators_answer_is_its_vqa_accuracy(tmp_path: Path) -> None:
+    """Against the other nine annotators, where only agreement counts."""
+    draw = random.Random(1)  # noqa: S311 - no secret
+    words = ("cat", "dog", "kitten", "red", "blue")
+    answers = [[{"answer": draw.choice(words)} for _ in range(10)] for _ in range(60)]
+    asked = [{"question_id": number, "question": f"What is {number}?"} for number in range(60)]
+    said = [{"question_id": number, "answers": each} for number, each in enumerate(answers)]
+    for name, entries in (("questions", asked), ("annotations", said)):
+        (tmp_path / f"{name}.json").write_text(json.dumps({name: entries}))
+    files = (tmp_path / "annotations.json", "--from", "vqa-annotators", "--questions", tmp_path / "questions.json")
+    options = ("--metrics", "vqa_accuracy?consensus=direct", "--map", "label=agreement", "--resamples", "100")
+    words_of = ["agree", *files, *options, "--embedded", "--json", tmp_path / "agree.json"]
+    done = CliRunner().invoke(gradewire, list(map(str, words_of)))
+    assert done.exit_code == 0, done.stderr
+    (found,) = json.loads((tmp_path / "agree.json").read_text())["metrics"].values()
+    cell = found["cells"][-1]
+    assert cell["rows"] > 120
+    assert cell["pearson"]["value"] == pytest.approx(1)

@@ -330,6 +330,8 @@ def _metric(line: str) -> Metric:
             raise InputError(f"--metric {line}: a fit is valid for every {said[0]}. Leave {said[0]} out")
     if metric.name != CORRECTNESS:
         return metric
+    if getattr(metric, "fit", None) == "votes":
+        raise InputError(f"--metric {line}: the fit votes ships with gradewire and is not fitted here. Leave fit out")
     values: dict[str, Any] = {"features_only": True}
     return replace(metric, **values)
 
