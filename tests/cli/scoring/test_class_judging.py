@@ -91,7 +91,7 @@ def test_a_servers_prompts_accept_the_question(question: OpenQuestion) -> None:
     text = str(asked)
     assert all(f"The answer {each.phrase}: {each.text}" in text for each in question.classes)
     assert "the Danube river" in text
-    assert f"People say that the answer is {'wrong' if question.called_right else 'right'}" in text
+    assert f"Annotators say that the answer is {'wrong' if question.called_right else 'right'}" in text
 
 
 def test_first_words_tell_the_statements_apart() -> None:

@@ -1,7 +1,7 @@
 """Ask a judge for the classes of wrong verdicts that no rule can classify.
 
 A question is a prompt of `lave` whose labels are statements on the answer, one for each class. So it works with every
-judge and its cache, and the most probable label is the class. With statements the default judge named 18 of 28 classes
+judge and its cache, and the most probable label is the class. With statements the default judge named 19 of 28 classes
 as the authors did, with the classes' names 10 (benchmarks/agreement/error_classes.py).
 """
 
@@ -68,7 +68,7 @@ def prompt_of(classes: Sequence[ErrorClass], *, called_right: bool) -> str:
     if len(classes) < 2:
         raise ValueError("name two classes or more to choose from")
     listed = "\n".join(f"- {_OPENING} {each.phrase}: {each.text}" for each in classes)
-    said = f"People say that the answer is {'wrong' if called_right else 'right'}."
+    said = f"Annotators say that the answer is {'wrong' if called_right else 'right'}."
     system = f"{said} Compare it with the references. Choose the statement that fits best:\n{listed}"
     # The values serve only to tell labels apart, because the class is the most probable label.
     step = 2 / (len(classes) - 1)

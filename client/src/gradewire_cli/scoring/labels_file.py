@@ -61,7 +61,7 @@ labels_file_options = stacked(option("--labels-file"), option("--labels-map", mu
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """An annotator's notes on a row besides its label.
+    """Annotators' flags and class of an error for a row.
 
     Attributes:
         flags: Each flag that an annotator set.
