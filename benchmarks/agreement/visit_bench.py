@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 JUDGE_SECTION: Final = "## By a judge"
-BESIDE_JUDGE: Final = ("correctness", "smile:one_pass", "bertscore")
+BESIDE_JUDGE: Final = ("correctness", "smile:one_pass", "sbert")
 METRICS: Final = ("correctness", "smile:one_pass", "sbert", "bertscore", "rouge_l", "bleu", "cider")
 PUBLISHED: Final = ("visit-bench-gpt4", "visit-bench-annotators")
 HEAD: Final = """# VisIT-Bench: whole tables
 
-Ten models of VisIT-Bench (Bitton et al. 2023) by metric, without a judge. A metric compares every two answers to an
-instruction with the reference; only equal scores tie (`--tie-margin 0`). Ratings are Bradley-Terry's. Intervals draw
-the distinct instruction texts. Correlations are with the paper's Elo ratings: by GPT-4 (table 4, ten models) and by
-annotators (table 3, six models). "Order" counts the pairs of models whose printed Elo differs by more than 60 and that
+Ten models of VisIT-Bench (Bitton et al. 2023) by metric, and at the end by a judge. Every two answers to an instruction
+are compared by their scores with the reference; only equal scores tie (`--tie-margin 0`). Ratings are Bradley-Terry's.
+Intervals draw the distinct instruction texts. Correlations are with the paper's Elo ratings: by GPT-4 (table 4, ten
+models) and by annotators (table 3, six models). "Order" counts the pairs of models whose printed Elo differs by more than 60 and that
 the metric puts into the same order.
 """
 
@@ -72,19 +72,20 @@ def judge_section(data: Path, scores: Path, kept: Path, further: list[str]) -> I
     documents |= {by: rank(part, by, kept, further, f"{done}-") for by in BESIDE_JUDGE}
     judge = documents[label]
     wrong = [pair for pair in judge["published"][PUBLISHED[0]]["distant"] if not pair["is_right"]]
-    listed = "; ".join(" and ".join(pair["models"]) for pair in wrong) or "none"
+    listed = "; ".join(f"{pair['higher']} above {pair['lower']}" for pair in wrong) or "none"
     yield f"{JUDGE_SECTION}\n"
     yield (
-        f"The judge scored each answer once, with the reference (`{judge['by']}`). The tables cover the first {done} "
-        f"of {len(answers)} instructions ({judge['instructions']} distinct texts, {judge['pairs']} pairs), for the "
-        f"judge and for metrics. {datetime.now(UTC).date()}, {machine()}.\n"
+        f"The default judge scored each answer once, with the reference. The tables cover the first {done} of "
+        f"{len(answers)} instructions ({judge['instructions']} distinct texts, {judge['pairs']} pairs), for the judge "
+        f"and for metrics. {datetime.now(UTC).date()}, {machine()}.\n"
     )
     yield "```"
+    yield f"# {judge['by']}"
     yield f"gradewire score FILE --from visit-bench --metrics {label} --out SCORES.jsonl --resume"
     yield "python -m benchmarks.agreement.visit_bench --data FILE --judge-scores SCORES.jsonl"
     yield "```\n"
     yield from overview(documents)
-    yield f"\nDistant pairs that the judge puts into the wrong order: {listed}.\n"
+    yield f"\nPrinted orders that the judge turns around: {listed}.\n"
     yield from ratings(documents)
 
 

@@ -15,7 +15,7 @@ def document(by: str) -> dict[str, Any]:
     whole = {"value": 0.5, "low": 0.1, "high": 0.9}
     ranks = {
         **dict.fromkeys(("spearman", "kendall", "pearson"), whole),
-        "distant": [{"models": list(MODELS), "is_right": by != "lave"}],
+        "distant": [{"higher": MODELS[0], "lower": MODELS[1], "is_right": by != "lave"}],
         "models": list(MODELS),
         "published": [1106.0, 991.0],
     }
@@ -50,7 +50,7 @@ def test_a_prefix_of_whole_instructions_is_ranked(tmp_path: Path, monkeypatch: p
     text = out.read_text()
     assert text.startswith("# Metrics\n\nthe table\n\n## By a judge\n")
     assert "the first 2 of 3 instructions (2 distinct texts, 2 pairs)" in " ".join(text.split())
-    assert "wrong order: llava-13b and otter-9b." in text
+    assert "turns around: llava-13b above otter-9b." in text
     assert "an older section" not in text
     scores.write_text(scores.read_text().splitlines(keepends=True)[0])
     with pytest.raises(SystemExit, match="lacks scores of the first instruction"):
