@@ -34,8 +34,8 @@ HEAD: Final = """# VisIT-Bench: whole tables
 Ten models of VisIT-Bench (Bitton et al. 2023) by metric, and at the end by a judge. Every two answers to an instruction
 are compared by their scores with the reference; only equal scores tie (`--tie-margin 0`). Ratings are Bradley-Terry's.
 Intervals draw the distinct instruction texts. Correlations are with the paper's Elo ratings: by GPT-4 (table 4, ten
-models) and by annotators (table 3, six models). "Order" counts the pairs of models whose printed Elo differs by more than 60 and that
-the metric puts into the same order.
+models) and by annotators (table 3, six models). "Order" counts the pairs of models whose printed Elo differs by more
+than 60 and that the metric puts into the same order.
 """
 
 

@@ -118,7 +118,7 @@ def test_windows_are_found_where_the_report_finds_them(page: Page) -> None:
 def test_columns_have_the_names_that_the_client_knows(page: Page) -> None:
     names = called(page, "aliases.js", "return m.ALIASES;")
     assert names == {name: list(ALIASES[name]) for name in names}
-    assert set(names) == set(ALIASES) - {"answer_a", "answer_b", "choices", "flags", "image"}
+    assert set(names) == set(ALIASES) - {"answer_a", "answer_b", "choices", "error_class", "flags", "image"}
 
 
 def choice_of(columns: list[str]) -> tuple[Mapping[str, tuple[str, ...]], Sequence[Mapping[str, str]]]:
