@@ -89,7 +89,7 @@ class Ablations:
         looked = folder / "curve.jsonl"
 
         def report(step: StepReport) -> None:
-            if kind == ALL and step.step in {steps // 4, steps // 2}:
+            if (kind, seed) == (ALL, 1) and step.step in {steps // 4, steps // 2}:
                 found = self.sets["a"].ave_rows(vectors_of(encoder, self.sets["a"].texts()))
                 line = {"step": step.step, "scores": found.scores.tolist()}
                 with looked.open("a", encoding="utf-8") as file:

@@ -79,14 +79,11 @@ def _gains(results: Sequence[Mapping[str, Any]], sets: Mapping[str, StandIn]) ->
 
 
 def _curve(results: Sequence[Mapping[str, Any]], standin: StandIn) -> Iterator[str]:
-    whole = [each for each in results if each["kind"] == ALL]
+    whole = next((each for each in results if each["kind"] == ALL and each["curve"]), None)
     before = next((each["sets"]["a"] for each in results if each["kind"] == UNTRAINED), None)
-    if not whole or before is None:
+    if whole is None or before is None:
         return
-    steps, size = whole[0]["steps"], whole[0]["batch_size"]
-    yield from ("", "| steps | examples read | alignment on the fit split, by seed |", "|---:|---:|---|")
-    yield f"| 0 | 0 | {_alignment(before, standin):.3f} |"
-    looks = [[*each["curve"], {"step": steps, "scores": each["sets"]["a"]}] for each in whole]
-    for place, look in enumerate(looks[0]):
-        found = ", ".join(f"{_alignment(each[place]['scores'], standin):.3f}" for each in looks)
-        yield f"| {look['step']} | {look['step'] * size} | {found} |"
+    yield from ("", "| steps | examples read | alignment on the fit split |", "|---:|---:|---:|")
+    last = {"step": whole["steps"], "scores": whole["sets"]["a"]}
+    for look in ({"step": 0, "scores": before}, *whole["curve"], last):
+        yield f"| {look['step']} | {look['step'] * whole['batch_size']} | {_alignment(look['scores'], standin):.3f} |"
