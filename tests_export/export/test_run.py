@@ -8,6 +8,7 @@ import onnx
 import pytest
 import torch
 import transformers
+from click.testing import CliRunner
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 from tests_export.conftest import MAX_TOKENS, TEXTS, Folder, expected_vectors
@@ -15,6 +16,7 @@ from tokenizers import Tokenizer
 
 from gradewire_models.build.renew import renew_exported
 from gradewire_models.build.verify import verify_built
+from gradewire_models.cli.group import models
 from gradewire_models.errors import ExportError, VerificationError
 from gradewire_models.export.exporter import EXPORTERS, BareEncoder, export_through_optimum, trace
 from gradewire_models.export.folder import Pooling
@@ -148,6 +150,14 @@ def test_a_suffix_stays_in_texts_that_are_cut_and_its_last_token_is_the_vector(
         np.testing.assert_allclose(found, vectors, atol=1e-5)
 
 
+def test_the_command_says_how_texts_are_read(make_folder: Callable[..., Folder], tmp_path: Path) -> None:
+    folder = make_folder("qwen2", settings={"gradewire.json": OWN})
+    done = CliRunner().invoke(models, ["export", str(folder.path), "--model-repository", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "texts are read as 'the … . no yes'" in done.output
+    assert "weights in" not in done.output
+
+
 def test_options_override_the_folders_suffix_and_a_suffix_needs_room(
     make_folder: Callable[..., Folder], tmp_path: Path
 ) -> None:
@@ -256,11 +266,11 @@ def test_what_optimum_does_not_know_is_exported_by_torch_and_said(
     )
 
 
-def test_an_architecture_without_a_configuration_in_optimum(make_folder: Callable[..., Folder]) -> None:
+def test_an_architecture_without_a_configuration_in_optimum(make_folder: Callable[..., Folder], tmp_path: Path) -> None:
     model = make_folder("bert").model
     model.config.model_type = "unheard-of"
     with pytest.raises(ExportError, match="does not support unheard-of"):
-        export_through_optimum(model, ["last_hidden_state"], MAX_TOKENS)
+        export_through_optimum(model, ["last_hidden_state"], MAX_TOKENS, tmp_path)
 
 
 @pytest.mark.parametrize(("model_type", "accelerator"), [("bert", "cuda"), ("llama", "tensorrt")])

@@ -35,8 +35,11 @@ from gradewire_models.repository.config import (
     read_config,
     write_config,
 )
-from gradewire_models.repository.digest import record_file
+from gradewire_models.repository.digest import FileRecord, record_file
 from gradewire_models.repository.serving import Serving, write_warmup
+
+WEIGHTS_SHA256 = "weights_sha256"
+"""Property of a graph whose weights are in a separate file: the file's SHA-256, 64 hex characters."""
 
 _LEAST_OPSET = 15  # the first opset whose operator Shape has a start and an end
 
@@ -57,17 +60,19 @@ def add_fingerprint(model: onnx.ModelProto) -> FingerprintedGraph:
     """Add the output ``model_fingerprint``, int64 [batch, 1], to `model` and serialise it.
 
     A client that also requests this output can detect a swapped repository. The fingerprint is the first 8 bytes of the
-    original model's SHA-256.
+    original model's SHA-256. If weights are in a separate file, the model's property `WEIGHTS_SHA256` must have the
+    file's SHA-256, so that the fingerprint covers them.
 
     Raises:
-        ValueError: The model already has a fingerprint, stores weights in separate files, has no input ``input_ids``,
-            or has an opset below 15.
+        ValueError: The model already has a fingerprint, stores weights in a separate file without naming its SHA-256,
+            has no input ``input_ids``, or has an opset below 15.
     """
     graph = model.graph
     taken = {name for node in graph.node for name in node.output}
     if FINGERPRINT_OUTPUT in taken:
         raise ValueError(f"the graph already has an output {FINGERPRINT_OUTPUT}")
-    if any(tensor.data_location == TensorProto.EXTERNAL for tensor in graph.initializer):
+    names_weights = any(each.key == WEIGHTS_SHA256 for each in model.metadata_props)
+    if not names_weights and any(tensor.data_location == TensorProto.EXTERNAL for tensor in graph.initializer):
         raise ValueError("the graph stores weights in separate files, which its fingerprint would not cover")
     if INPUT_IDS not in {tensor.name for tensor in graph.input}:
         raise ValueError(f"the graph has no input {INPUT_IDS}")
@@ -97,7 +102,7 @@ def read_fingerprint(path: Path) -> int | None:
         OSError: The file is not readable.
         google.protobuf.message.DecodeError: The file is not an ONNX graph.
     """
-    for node in onnx.load(path).graph.node:
+    for node in onnx.load(path, load_external_data=False).graph.node:
         if list(node.output) == [FINGERPRINT_OUTPUT] and node.op_type == "ConstantOfShape":
             return int(numpy_helper.to_array(node.attribute[0].t)[0])
     return None
@@ -109,9 +114,17 @@ def _fingerprint(content: bytes) -> int:
 
 
 def write_model(
-    target: Path, metadata: EncoderMetadata, graph: FingerprintedGraph, serving: Serving | None = None
+    target: Path,
+    metadata: EncoderMetadata,
+    graph: FingerprintedGraph,
+    serving: Serving | None = None,
+    *,
+    weights: FileRecord | None = None,
 ) -> str:
     """Write the graph, warm-up data and config.pbtxt next to tokenizer.json in `target`; return the model's digest.
+
+    `weights` is the record of the file beside the graph with the weights, which must exist; None if the graph contains
+    them.
 
     Raises:
         OSError: A file is not readable or writable.
@@ -120,7 +133,7 @@ def write_model(
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(graph.content)
     write_warmup(target, metadata.max_tokens)
-    files = ModelFiles(record_file(path), record_file(target / TOKENIZER_FILE), graph.fingerprint)
+    files = ModelFiles(record_file(path), record_file(target / TOKENIZER_FILE), graph.fingerprint, weights)
     config = make_config(metadata, files, serving or Serving())
     write_config(target / CONFIG_FILE, config)
     return own_parameters(config)["digest"]

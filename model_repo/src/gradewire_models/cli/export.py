@@ -87,6 +87,10 @@ def export(source: str, options: ExportOptions, revision: str, target: Target, r
     click.echo(f"{model.name}: exported, digest {model.digest}, in {model.directory}")
     size = f"at most {model.max_tokens} tokens, {model.dims} dims"
     click.echo(f"  pooling {model.pooling}, {size}, licence {model.licence or 'unknown'}")
+    if model.prefix or model.suffix:
+        click.echo(f"  texts are read as {model.prefix + '…' + model.suffix!r}")
+    if model.weights_path is not None:
+        click.echo(f"  weights in {model.weights_path} ({model.weights_path.stat().st_size / 1e9:.1f} GB)")
     for check in result.checks:
         click.echo(f"  {check.name}: {check.detail}")
     for note in result.notes:

@@ -1,7 +1,6 @@
 """Export encoders with optimum or torch, and compute reference vectors."""
 
 import logging
-import tempfile
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -24,9 +23,6 @@ from gradewire_models.export.graph import HIDDEN_STATES, LAST_HIDDEN_STATE, POOL
 from gradewire_models.export.plan import CPU_CLASS
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 
-# An ONNX file can have at most 2 GiB; the graph itself is small.
-_MAX_WEIGHT_BYTES = 2_000_000_000
-
 _OPSET = 20  # the first opset with a GELU operator, which our own graphs also use
 _EXAMPLE_TOKENS = 16
 _TASK = "feature-extraction"
@@ -47,8 +43,7 @@ def load_encoder(folder: EncoderFolder) -> Any:
     This reads only safetensors and never runs a model's code.
 
     Raises:
-        ExportError: The architecture is unknown or needs the model's code, weights are missing, or the weights are too
-            large for an ONNX file.
+        ExportError: The architecture is unknown or needs the model's code, or weights are missing.
     """
     # transformers' own progress bar would break ours.
     transformers.utils.logging.disable_progress_bar()
@@ -71,18 +66,17 @@ def load_encoder(folder: EncoderFolder) -> Any:
     missing = sorted(name for name in info["missing_keys"] if folder.pooling == "pooler" or "pooler" not in name)
     if missing:
         raise ExportError(f"{folder.directory} lacks these weights: {', '.join(missing[:5])}")
-    weight_bytes = sum(4 * parameter.numel() for parameter in model.parameters())
-    if weight_bytes > _MAX_WEIGHT_BYTES:
-        raise ExportError(
-            f"{folder.directory} has {weight_bytes / 1e9:.1f} GB of weights in float32, but one ONNX file can have "
-            f"at most {_MAX_WEIGHT_BYTES / 1e9:.0f} GB"
-        )
     if model.config.get_text_config() is not model.config:
         raise ExportError(f"{folder.directory} contains a model for more than text ({folder.model_type})")
     if folder.pooling == "pooler" and getattr(model, "pooler", None) is None:
         raise ExportError(f"{folder.model_type} has no pooler. Choose another --pooling")
     model.config.use_cache = False
     return model.eval()
+
+
+def weight_bytes(model: Any) -> int:
+    """Return the size of a model's weights in bytes; weights that layers share count once."""
+    return sum(int(parameter.numel()) * int(parameter.element_size()) for parameter in model.parameters())
 
 
 def padding_id(model: Any) -> int:
@@ -123,11 +117,13 @@ def _first_lines(error: Exception) -> str:
     return " ".join(str(error).strip().splitlines()[:3])
 
 
-def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProto:
+def export_through_optimum(
+    model: Any, outputs: Sequence[str], max_tokens: int, directory: Path, *, in_files: bool = False
+) -> onnx.ModelProto:
     """Export `model` with optimum. Equal weights and versions give equal bytes. The export changes `model.config`.
 
     Return the bare encoder, without pooling. Its inputs have transformers' names, int64 [batch, tokens], and its
-    outputs include `outputs`.
+    outputs include `outputs`. With `in_files`, weights that torch wrote into files in `directory` stay there.
 
     Raises:
         ExportError: optimum is not installed, does not support the installed transformers or the architecture, or fails
@@ -142,8 +138,8 @@ def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) 
         ) from error
     earlier_layers = any(name.startswith(HIDDEN_STATES) for name in outputs)
     config = _exporter_config(model, pooler=POOLER_OUTPUT in outputs, earlier_layers=earlier_layers)
-    with tempfile.TemporaryDirectory() as directory, _quiet():
-        path = Path(directory) / "encoder.onnx"
+    with _quiet():
+        path = directory / "encoder.onnx"
         try:
             export(
                 model,
@@ -158,7 +154,7 @@ def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) 
         except Exception as error:
             said = " ".join(str(error).strip().splitlines()[:2])
             raise ExportError(f"optimum cannot trace {model.config.model_type}: {said}") from error
-        return onnx.load(path)
+        return onnx.load(path, load_external_data=not in_files)
 
 
 def _exporter_config(model: Any, *, pooler: bool, earlier_layers: bool) -> Any:
@@ -196,11 +192,13 @@ def _quiet() -> Iterator[None]:
         logging.disable(logging.NOTSET)
 
 
-def trace(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProto:
+def trace(
+    model: Any, outputs: Sequence[str], max_tokens: int, directory: Path, *, in_files: bool = False
+) -> onnx.ModelProto:
     """Trace `model` with torch's exporter. Equal weights and versions give equal bytes.
 
     Return the bare encoder, without pooling, with the inputs ``input_ids`` and ``attention_mask``, int64 [batch,
-    tokens], and `outputs`.
+    tokens], and `outputs`. With `in_files`, the weights are in a file in `directory`.
 
     Raises:
         ExportError: torch cannot express the model as ONNX.
@@ -219,10 +217,14 @@ def trace(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProt
                 output_names=list(outputs),
                 dynamic_shapes=(dims, dims),
                 opset_version=_OPSET,
-                external_data=False,
+                external_data=in_files,
                 verbose=False,
                 dynamo=True,
             )
+            if in_files:
+                path = directory / "traced.onnx"
+                program.save(path, external_data=True)
+                return onnx.load(path, load_external_data=False)
         except torch.onnx.errors.OnnxExporterError as error:
             raise ExportError(f"torch {torch.__version__} cannot write this model as ONNX: {error}") from error
     model_proto: onnx.ModelProto = program.model_proto
@@ -233,10 +235,13 @@ EXPORTERS: Final = {"optimum": export_through_optimum, "torch": trace}
 """The exporters in the order of the attempts."""
 
 
-def written_graph(model: Any, metadata: EncoderMetadata, exporter: str) -> onnx.ModelProto:
+def written_graph(
+    model: Any, metadata: EncoderMetadata, exporter: str, directory: Path, *, in_files: bool = False
+) -> onnx.ModelProto:
     """Export `model` for `metadata` with one of `EXPORTERS`. Equal weights and versions give equal bytes.
 
-    Return a graph of standard operators that includes the weights. Its inputs are ``input_ids`` and ``attention_mask``,
+    Return a graph of standard operators. It includes the weights; with `in_files`, it may refer to files in `directory`
+    for them. Its inputs are ``input_ids`` and ``attention_mask``,
     int64 [batch, tokens]; its outputs are ``sentence_embedding``, ``token_embeddings`` and
     ``token_embeddings_layer_N``, float32.
 
@@ -245,7 +250,7 @@ def written_graph(model: Any, metadata: EncoderMetadata, exporter: str) -> onnx.
     """
     completion = Completion(metadata.pooling, metadata.earlier_layers, int(model.config.hidden_size), padding_id(model))
     try:
-        encoder = EXPORTERS[exporter](model, completion.needed, metadata.max_tokens)
+        encoder = EXPORTERS[exporter](model, completion.needed, metadata.max_tokens, directory, in_files=in_files)
         if metadata.numeric_class.startswith("fp16-"):
             encoder = to_half(encoder)
         graph = complete(encoder, completion)

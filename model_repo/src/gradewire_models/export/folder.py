@@ -1,6 +1,7 @@
 """Read an encoder's folder or download it, and reject models that cannot be exported."""
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ _OLD_KEYS = {
 
 # transformers writes a value like 1e30 for a tokenizer without a limit.
 _SANE_TOKENS = 1_000_000
+_HEADER_LENGTH_BYTES = 8
+_LONGEST_HEADER_BYTES = 100_000_000  # the format's own limit
 _LICENCE_LINE = re.compile(r"^license:[ \t]*[\"']?([A-Za-z0-9.+-]+)", re.MULTILINE)
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
@@ -143,6 +146,7 @@ class EncoderFolder:
         counts_prompt: True if pooling includes a prompt's tokens.
         max_tokens: The folder's maximum input length in tokens, including special tokens.
         suffix: Text after every input, from gradewire.json.
+        weight_numbers: Number of values in the files of weights.
     """
 
     directory: Path
@@ -156,6 +160,7 @@ class EncoderFolder:
     licence: str
     weight_sha256: Mapping[str, str]
     suffix: str = ""
+    weight_numbers: int = 0
 
 
 def read_folder(directory: Path, *, pooling: Pooling | None = None) -> EncoderFolder:
@@ -192,6 +197,7 @@ def read_folder(directory: Path, *, pooling: Pooling | None = None) -> EncoderFo
         licence=own.licence or _licence(directory / "README.md"),
         weight_sha256=_weights(chain.transformer),
         suffix=own.suffix,
+        weight_numbers=sum(map(_numbers_in, chain.transformer.glob("model*.safetensors"))),
     )
 
 
@@ -261,6 +267,20 @@ def _weights(directory: Path) -> dict[str, str]:
             "file, save the weights as model.safetensors (transformers: save_pretrained)"
         )
     raise ExportError(f"{directory} contains no weights (model.safetensors)")
+
+
+def _numbers_in(path: Path) -> int:
+    """Return the number of values in a safetensors file, from its header; 0 if the header is unreadable.
+
+    Loading the file later reports what is wrong with it.
+    """
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(_HEADER_LENGTH_BYTES), "little")
+        header = file.read(min(length, _LONGEST_HEADER_BYTES))
+    try:
+        return sum(math.prod(entry["shape"]) for name, entry in json.loads(header).items() if name != "__metadata__")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return 0
 
 
 def _licence(card: Path) -> str:

@@ -1,6 +1,7 @@
 """Complete an exported graph with the repository's inputs, pooling and normalisation."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import onnx
@@ -8,6 +9,7 @@ from onnx import TensorProto, compose, helper
 
 from gradewire_models.build.nodes import Nodes
 from gradewire_models.errors import ExportError
+from gradewire_models.export.weights_file import is_external
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS, SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
 from gradewire_models.runtime import onnxruntime as _  # noqa: F401 - turns telemetry off before ONNX Runtime's tools start it
 
@@ -108,8 +110,22 @@ def clean(model: onnx.ModelProto) -> onnx.ModelProto:
     if foreign or model.functions:
         raise ExportError(f"the graph needs non-standard operators: {sorted(foreign)}")
     model.ir_version = _IR_VERSION
-    onnx.checker.check_model(model)
+    if not any(map(is_external, graph.initializer)):
+        # With weights in files, only the finished model's file can be checked (`check_file`).
+        onnx.checker.check_model(model)
     return model
+
+
+def check_file(path: Path) -> None:
+    """Check a graph whose weights are in a separate file beside it.
+
+    Raises:
+        ExportError: The graph is invalid.
+    """
+    try:
+        onnx.checker.check_model(str(path))
+    except onnx.checker.ValidationError as error:
+        raise ExportError(f"the exported graph is not valid: {error}") from error
 
 
 def _write_inputs(nodes: Nodes, names: list[str], padding_id: int) -> None:
