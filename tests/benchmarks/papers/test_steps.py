@@ -45,6 +45,18 @@ def test_more_questions_only_add_rows() -> None:
     assert more[: len(few)] == few
 
 
+def test_the_first_questions_come_in_the_order_of_the_rows() -> None:
+    questions = [("tq", "z"), ("nq", "b"), ("nq", "a"), ("tq", "y"), ("nq", "c")]
+    all_rows = [
+        {"dataset": dataset, "question": question, "model": model}
+        for dataset, question in questions
+        for model in (*MODELS, "c")
+        if (question, model) != ("b", "a")
+    ]
+    chosen = steps.first_questions(all_rows, MODELS, 1)
+    assert [(row["question"], row["model"]) for row in chosen] == [("z", "a"), ("z", "b"), ("a", "a"), ("a", "b")]
+
+
 def test_ranks_are_of_the_two_models_that_annotators_find_closest() -> None:
     def cells(key: str, **accuracies: tuple[float, float]) -> list[dict[str, object]]:
         return [
@@ -81,7 +93,13 @@ def test_tables_of_rows_are_left_out() -> None:
 
 
 def test_every_metric_of_a_step_is_known() -> None:
-    for metrics in (steps.WORDS, steps.VECTORS, steps.VISUAL_METRICS, steps.LAVE, steps.AVE_WORDS, steps.AVE_VECTORS):
+    for metrics in (
+        *steps.EVOUNA_METRICS.values(),
+        steps.VISUAL_METRICS,
+        steps.LAVE,
+        steps.AVE_WORDS,
+        steps.AVE_VECTORS,
+    ):
         labels = choose_metrics(",".join(metrics), MetricDefaults()).labels
         assert len(set(labels)) == len(metrics)
 
