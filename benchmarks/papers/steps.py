@@ -34,21 +34,13 @@ ENCODERS: Final = ("all-MiniLM-L6-v2", "all-mpnet-base-v2")
 KNVQA_BERTSCORE: Final = "bertscore?with_question=true"
 WORDS: Final = ("exact_match", "easy_match", "lexical_match", "vqa_accuracy?consensus=direct", "rouge_l", "meteor")
 EVOUNA_METRICS: Final = {"words": WORDS, "vectors": ("smile:v1", "sbert", "bertscore", KNVQA_BERTSCORE)}
-FIRST_QUESTIONS: Final = 360
+FIRST_QUESTIONS: Final = 100
 VISUAL_METRICS: Final = (
     *("vqa_accuracy", "soft_vqa_accuracy", "meteor", "rouge_l", "exact_match", "easy_match"),
     *("smile:v1", "sbert", "bertscore"),
 )
 LAVE_QUESTIONS: Final = 25
-# LAVE's paper asks for a reason first. A reason makes the default judge worse, so the ablations start from `lave`.
-LAVE: Final = ("lave", "lave?shots=1", "lave?shots=4", "lave?reference_filter=0", "lave?caption=true")
-AVE_WORDS: Final = ("bleu?max_ngram=2", "bleu", "rouge_l", "meteor")
-AVE_VECTORS: Final = (
-    *("sbert?model=all-MiniLM-L6-v2", "sfve?model=all-MiniLM-L6-v2"),
-    *("sfve?model=all-mpnet-base-v2", "sfve?model=sfve-mini"),
-)
 EVERY_VISUAL: Final = 2
-EVERY_ABLATED: Final = 2
 SAMPLED_QUESTIONS: Final = {"encoders": 30, "judge": 50}
 FIRST_REFERENCES: Final = 3
 _ABOUT_ROWS: Final = re.compile(
@@ -217,25 +209,6 @@ def vqa(work: Work) -> dict[str, str]:
     }
 
 
-def lave(work: Work) -> dict[str, str]:
-    """Leave out or add parts of LAVE's prompt, on every second of the answers of step `visual`."""
-    rows = work.written("lave", _held_out()[::EVERY_ABLATED])
-    scores = [work.scored("lave", rows, (metric,)) for metric in LAVE]
-    command = ("agree", rows, *(f"--scores={path}" for path in scores), "--statistics", "spearman,kendall")
-    return {"lave": work.table("lave", *command)}
-
-
-def ave(work: Work) -> dict[str, str]:
-    """Measure AVE's properties on its stand-in, with encoders before and after training."""
-    answers = work.data / EVOUNA
-    samples = work.kept / "stand-in.jsonl"
-    _run_program("benchmarks.agreement.ave_stand_in", answers, "--where", "model=fid", "--out", samples)
-    items = work.kept / "stand-in.items.jsonl"
-    run_gradewire("bench", "ave", samples, "--items", items)
-    scores = [f"--scores={work.scored('ave', items, metrics)}" for metrics in (AVE_WORDS, AVE_VECTORS)]
-    return {"ave": work.table("ave", "bench", "ave", samples, *scores)}
-
-
 def visit_bench(work: Work) -> dict[str, str]:
     """Rank VisIT-Bench's models by the program that writes benchmarks/results/visit-bench.md."""
     data = work.data / VISIT_BENCH
@@ -249,8 +222,6 @@ STEPS: Final = (
     Step("judge", ("smile",), "generated sentences and grades by the judge on EVOUNA", (EVOUNA,), judge),
     Step("visual", ("smile", "lave"), "metrics and LAVE on answers about pictures", (), visual),
     Step("vqa", ("smile", "lave"), "metrics and LAVE on answers of VQA v2's annotators", VQA, vqa),
-    Step("lave", ("lave",), "LAVE's prompt by parts", (), lave),
-    Step("ave", ("sfve",), "AVE's properties on its stand-in", (EVOUNA,), ave),
     Step("visit-bench", ("visit-bench",), "ten models of VisIT-Bench", (VISIT_BENCH,), visit_bench),
 )
 
