@@ -82,7 +82,7 @@ _scale_options = stacked(
 @judge_options
 @stacked(
     option("--by", default=Correctness.name),
-    option("--scores", type=OUTPUT_FILE, multiple=True),
+    option("--scores", type=OUTPUT_FILE, multiple=True, rare=True),
     tie_margin_option,
     option("--target-width", type=click.FloatRange(min=0, min_open=True)),
     option("--max-pairs", type=click.IntRange(min=1)),
