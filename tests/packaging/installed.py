@@ -1,12 +1,13 @@
 """gradewire as a user gets it: its wheel in a new environment, beside what the wheel asks for and nothing else."""
 
+import json
 import os
 import subprocess
 import sys
 import tarfile
 import tomllib
 import venv
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
@@ -17,6 +18,28 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 TRAIN = ROOT / "model_repo/train"
+# Each command runs in a fork of a process that has imported what all commands import, which takes most of their time.
+_EACH_COMMAND = """
+import json, os, sys, tempfile
+
+import gradewire_cli.group
+from gradewire_cli import main
+
+done = []
+for words in json.loads(sys.argv[1]):
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        child = os.fork()
+        if child == 0:
+            os.dup2(out.fileno(), 1)
+            os.dup2(err.fileno(), 2)
+            sys.argv = ["gradewire", *words]
+            main()
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        out.seek(0)
+        err.seek(0)
+        done.append([code, out.read().decode(), err.read().decode()])
+json.dump(done, sys.stdout)
+"""
 
 
 def build_wheel(project: Path, directory: Path) -> Path:
@@ -124,6 +147,16 @@ class Installed:
             timeout=100,
             check=False,
         )
+
+    def run_commands(
+        self, commands: Sequence[tuple[str, ...]]
+    ) -> dict[tuple[str, ...], subprocess.CompletedProcess[str]]:
+        """Run the command with each of these arguments, in an interpreter for all: what each prints, by arguments."""
+        done = self.run("python", "-c", _EACH_COMMAND, json.dumps(commands))
+        assert done.returncode == 0, done.stderr
+        found: list[tuple[int, str, str]] = json.loads(done.stdout)
+        results = (subprocess.CompletedProcess(["gradewire"], *each) for each in found)
+        return dict(zip(commands, results, strict=True))
 
     def _folders(self, names: Iterable[str]) -> list[Path]:
         """A folder for each package, so that extras share them."""

@@ -1,9 +1,10 @@
 """What an extra promises can be had with it; without it, whoever asks is told which one to install."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import distribution
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from packaging.requirements import Requirement
@@ -60,6 +61,40 @@ IMPORTS = {
     "otel": "opentelemetry.sdk.trace, opentelemetry.exporter.otlp.proto.grpc.trace_exporter, "
     "opentelemetry.exporter.otlp.proto.http.trace_exporter",
 }
+# Commands that a plain install lacks something for, and the extra.
+WANTING = [
+    (("score", "rows.jsonl"), "server"),
+    (("models", "list"), "server"),
+    (("triton", "status"), "server"),
+    (("gateway", "--server", "127.0.0.1:1"), "server"),
+    (("agree", "rows.jsonl"), "agree"),
+    (("score", "rows.jsonl", "--group-by", "model"), "agree"),
+    (("bench", "accuracy", "rows.jsonl"), "agree"),
+    (("bench", "load"), "load"),
+    (("compare", "rows.jsonl"), "agree"),
+    (("leaderboard", "rows.jsonl"), "agree"),
+    (("rank", "rows.jsonl"), "agree"),
+    (("calibrate", "rows.jsonl"), "agree"),
+    (("label", "rows.jsonl"), "agree"),
+    (("score", "rows.parquet"), "parquet"),
+    (("score", "rows.xlsx", "--from", "vlmevalkit"), "xlsx"),
+]
+# Commands that a plain install explains, and what it says.
+HELP = [
+    (("bench", "load"), ("--metrics-url", "--slo-s", "The knee is the highest rate")),
+    (("agree",), ("gradewire agree answers.jsonl", "pip install 'gradewire[agree]'")),
+    (("bench", "accuracy"), ("Models' accuracy", "pip install 'gradewire[agree]'")),
+    (("compare",), ("gradewire compare base.jsonl new.jsonl", "pip install 'gradewire[agree]'")),
+    (("leaderboard",), ("gradewire leaderboard", "pip install 'gradewire[agree]'")),
+    (("rank",), ("gradewire rank", "pip install 'gradewire[agree]'")),
+    (("calibrate",), ("gradewire calibrate", "pip install 'gradewire[agree]'")),
+    (("serve",), ("gradewire serve --port 0", "pip install 'gradewire[server]'")),
+    (("triton",), ("gradewire triton up", "pip install 'gradewire[server]'")),
+    (("models", "build"), ("gradewire models build", "pip install 'gradewire[server]'")),
+    (("bulk",), ("--keep-columns", "The command needs the extra ray")),
+    (("gateway",), ("--host-name",)),
+    (("prompt", "show"), ("METRIC FILE...",)),
+]
 ALL = {*PROGRAMS, *COMMANDS, *FRAMEWORKS, "calibrate", "gpu", "openvino", "otel", "xlsx"}
 # Prints the modules of the client that cannot be imported.
 IMPORT_ALL = """
@@ -109,63 +144,43 @@ def test_without_it_the_command_says_what_to_install(installed: Installed, extra
     assert f"pip install 'gradewire[{extra}]'" in done.stderr, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("command", "extra"),
-    [
-        (("score", "rows.jsonl"), "server"),
-        (("models", "list"), "server"),
-        (("triton", "status"), "server"),
-        (("gateway", "--server", "127.0.0.1:1"), "server"),
-        (("agree", "rows.jsonl"), "agree"),
-        (("score", "rows.jsonl", "--group-by", "model"), "agree"),
-        (("bench", "accuracy", "rows.jsonl"), "agree"),
-        (("bench", "load"), "load"),
-        (("compare", "rows.jsonl"), "agree"),
-        (("leaderboard", "rows.jsonl"), "agree"),
-        (("rank", "rows.jsonl"), "agree"),
-        (("calibrate", "rows.jsonl"), "agree"),
-        (("label", "rows.jsonl"), "agree"),
-        (("score", "rows.parquet"), "parquet"),
-        (("score", "rows.xlsx", "--from", "vlmevalkit"), "xlsx"),
-    ],
-)
-def test_commands_of_a_plain_install_say_what_to_install(
-    installed: Installed, command: tuple[str, ...], extra: str
-) -> None:
+@pytest.fixture(scope="module")
+def wanting(installed: Installed) -> Mapping[tuple[str, ...], CompletedProcess[str]]:
     rows = '{"references": ["a"], "prediction": "a", "label": 1, "score": 0.5}\n'
     for name in ("rows.jsonl", "rows.parquet", "rows.xlsx"):
         Path(installed.scratch, name).write_text(rows, encoding="utf-8")
-    done = installed.run("gradewire", *command)
+    return installed.run_commands([command for command, _ in WANTING])
+
+
+@pytest.fixture(scope="module", params=["--help", "-h"])
+def helped(
+    installed: Installed, request: pytest.FixtureRequest
+) -> tuple[str, Mapping[tuple[str, ...], CompletedProcess[str]]]:
+    """Return the flag, and what a plain install prints with it, by command."""
+    done = installed.run_commands([(*command, request.param) for command, _ in HELP])
+    return request.param, done
+
+
+@pytest.mark.parametrize(("command", "extra"), WANTING)
+def test_commands_of_a_plain_install_say_what_to_install(
+    wanting: Mapping[tuple[str, ...], CompletedProcess[str]], command: tuple[str, ...], extra: str
+) -> None:
+    done = wanting[command]
     assert done.returncode != 0
     assert f"pip install 'gradewire[{extra}]'" in done.stderr, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("command", "shown"),
-    [
-        (("bench", "load"), ("--metrics-url", "--slo-s", "The knee is the highest rate")),
-        (("agree",), ("gradewire agree answers.jsonl", "pip install 'gradewire[agree]'")),
-        (("bench", "accuracy"), ("Models' accuracy", "pip install 'gradewire[agree]'")),
-        (("compare",), ("gradewire compare base.jsonl new.jsonl", "pip install 'gradewire[agree]'")),
-        (("leaderboard",), ("gradewire leaderboard", "pip install 'gradewire[agree]'")),
-        (("rank",), ("gradewire rank", "pip install 'gradewire[agree]'")),
-        (("calibrate",), ("gradewire calibrate", "pip install 'gradewire[agree]'")),
-        (("serve",), ("gradewire serve --port 0", "pip install 'gradewire[server]'")),
-        (("triton",), ("gradewire triton up", "pip install 'gradewire[server]'")),
-        (("models", "build"), ("gradewire models build", "pip install 'gradewire[server]'")),
-        (("bulk",), ("--keep-columns", "The command needs the extra ray")),
-        (("gateway",), ("--host-name",)),
-        (("prompt", "show"), ("METRIC FILE...",)),
-    ],
-)
+@pytest.mark.parametrize(("command", "shown"), HELP)
 def test_a_plain_install_shows_the_help_of_every_command(
-    installed: Installed, command: tuple[str, ...], shown: tuple[str, ...]
+    helped: tuple[str, Mapping[tuple[str, ...], CompletedProcess[str]]],
+    command: tuple[str, ...],
+    shown: tuple[str, ...],
 ) -> None:
-    for flag in ("--help", "-h"):
-        done = installed.run("gradewire", *command, flag)
-        assert (done.returncode, done.stderr) == (0, "")
-        text = " ".join(done.stdout.split())
-        assert [each for each in shown if each not in text] == []
+    flag, found = helped
+    done = found[*command, flag]
+    assert (done.returncode, done.stderr) == (0, "")
+    text = " ".join(done.stdout.split())
+    assert [each for each in shown if each not in text] == []
 
 
 def test_the_extra_triton_has_the_bounds_of_its_packages(installed: Installed) -> None:

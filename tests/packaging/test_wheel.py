@@ -1,7 +1,9 @@
 """The wheel holds what the product needs and nothing else, and a plain install is a light client."""
 
+from collections.abc import Mapping
 from fnmatch import fnmatch
 from pathlib import Path
+from subprocess import CompletedProcess
 from zipfile import ZipFile
 
 import pytest
@@ -97,11 +99,19 @@ def test_a_plain_install_scores_through_a_transport(installed: Installed) -> Non
     assert (done.stdout, done.returncode) == ("0.5\n", 0), done.stderr
 
 
-@pytest.mark.parametrize(
-    "command", [(), ("score",), ("prepare",), ("agree",), ("serve",), ("bench",), ("calibrate",), ("prompt",)]
-)
-def test_the_command_explains_itself(installed: Installed, command: tuple[str, ...]) -> None:
-    done = installed.run("gradewire", *command, "--help")
+COMMANDS = [(), ("score",), ("prepare",), ("agree",), ("serve",), ("bench",), ("calibrate",), ("prompt",)]
+
+
+@pytest.fixture(scope="module")
+def helped(installed: Installed) -> Mapping[tuple[str, ...], CompletedProcess[str]]:
+    return installed.run_commands([(*command, "--help") for command in COMMANDS])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_command_explains_itself(
+    helped: Mapping[tuple[str, ...], CompletedProcess[str]], command: tuple[str, ...]
+) -> None:
+    done = helped[*command, "--help"]
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Usage: gradewire")
     # The flags of serve are the server's settings; figures are drawn by numpy.
