@@ -76,7 +76,8 @@ def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
     Raises:
         ValueError: A field is missing, unknown or of a wrong type, or has an invalid value.
     """
-    return _checked(read_table(CatalogModel, {**entry, **_calibrations(entry, directory)}))
+    model = read_table(CatalogModel, _without_calibrations(entry))
+    return _checked(replace(model, calibrations=_calibrations(entry, directory)))
 
 
 def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
@@ -99,7 +100,7 @@ def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
 
 def read_adapted(entry: Mapping[str, Any], bases: Models, directory: Path) -> CatalogModel:
     """Read an ``[[adapted]]`` table; raise the errors of `read_model`."""
-    said = vars(read_table(Adapted, {**entry, **_calibrations(entry, directory)})).copy()
+    said = vars(read_table(Adapted, _without_calibrations(entry))) | {"calibrations": _calibrations(entry, directory)}
     base = _base(said.pop("base"), bases)
     files = said.pop("files")
     adapter = AdapterSource(base.name, shipped_adapter(said["name"]), files, said.pop("text_form"))
@@ -131,17 +132,21 @@ def adapted_model(base: CatalogModel, adapter: AdapterSource, **values: Any) -> 
     return replace(base, default=False, adapter=adapter, **{**measured, **values})
 
 
-def _calibrations(entry: Mapping[str, Any], directory: Path) -> dict[str, tuple[StoredCalibration, ...]]:
-    if "calibrations" not in entry:
-        return {}
+def _without_calibrations(entry: Mapping[str, Any]) -> dict[str, Any]:
+    # `_calibrations` reads them. Reading them again with the model would take as long as the rest of the catalog.
+    return {name: value for name, value in entry.items() if name != "calibrations"}
+
+
+def _calibrations(entry: Mapping[str, Any], directory: Path) -> tuple[StoredCalibration, ...]:
+    entries = entry.get("calibrations", [])
     try:
-        found = [_read_calibration(each, directory, entry.get("digest", "")) for each in entry["calibrations"]]
+        found = [_read_calibration(each, directory, entry.get("digest", "")) for each in entries]
     except ValueError as error:
         raise ValueError(f"calibrations: {error}") from error
     merged = merge(found, ())
     if len(merged) < len(found):
         raise ValueError("two calibrations have the same metric and parameters")
-    return {"calibrations": merged}
+    return merged
 
 
 def _read_calibration(entry: Mapping[str, Any], directory: Path, digest: str) -> StoredCalibration:
