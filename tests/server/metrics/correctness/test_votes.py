@@ -141,6 +141,10 @@ async def test_a_model_without_the_fit_says_so() -> None:
         CorrectnessParameters(model="hash", fit=VOTES).resolved(metadata)
     result = await scored(ITEM, CorrectnessParameters(model="hash", fit=VOTES), metadata)
     assert (result.status, result.score) == (Status.INVALID_PARAMETER, None)
+    # Without a grader in the request, the usual one is named; leaving it out would not help.
+    refused = fit_of(replace(metadata, grader=f"words@{'6' * 64}"), VOTES)
+    assert isinstance(refused, str)
+    assert refused.startswith("this encoder has no fit votes for correctness")
     # A fit of votes alone is no fit for other requests.
     only = replace(METADATA, calibrations=(stored(OF_VOTES, fit=VOTES),))
     with pytest.raises(ParameterError, match="this encoder has no fit for correctness"):

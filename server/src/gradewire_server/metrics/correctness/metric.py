@@ -251,7 +251,7 @@ def _message_without_fit(metadata: ModelMetadata) -> str:
 
 
 def _message_without_votes(metadata: ModelMetadata) -> str:
-    if metadata.grader:
+    if any(_name_of(each) == VOTES for each in metadata.calibrations):
         return f"the fit {VOTES} works without a grader. Omit grader"
     return (
         f"this encoder has no fit {VOTES} for correctness. Omit fit, or use a catalog model that has this fit (if an "
