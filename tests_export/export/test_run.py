@@ -255,7 +255,7 @@ def test_what_optimum_does_not_know_is_exported_by_torch_and_said(
 ) -> None:
     folder = make_folder("bert", pooling="mean")
 
-    def unknown(*_: object) -> NoReturn:
+    def unknown(*_: object, **__: object) -> NoReturn:
         raise ExportError("optimum's ONNX exporter does not support bert")
 
     monkeypatch.setitem(EXPORTERS, "optimum", unknown)
