@@ -1,12 +1,12 @@
 """Rows and scorers of the tests of training loops."""
 
 import contextlib
-import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.servers.server_process import lasting_port
 
 from gradewire.integrations import ValidationScorer
 
@@ -26,10 +26,7 @@ def rows() -> list[dict[str, Any]]:
 @pytest.fixture
 def free_port() -> int:
     """Nobody listens there."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+    return lasting_port()
 
 
 @pytest.fixture

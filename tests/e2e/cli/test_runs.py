@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.servers.server_process import ServerProcess
+from tests.support.servers.server_process import ServerProcess, lasting_port
 
 GRADEWIRE = Path(sys.executable).with_name("gradewire")
 EXAMPLES = Path(__file__).parents[3] / "examples" / "answers.jsonl"
@@ -200,9 +199,7 @@ def test_prepared_answers_standard_input_and_agree_on_the_examples(
 def test_a_server_that_is_being_started_is_waited_for(
     tmp_path: Path, minilm: Path, environment: Mapping[str, str]
 ) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = lasting_port()
     out = tmp_path / "out.jsonl"
     arguments = ("score", EXAMPLES, "--out", out, "--server", f"127.0.0.1:{port}", "--wait-s", "60")
     run = command(*arguments, environment=environment)

