@@ -99,13 +99,13 @@ class Papers:
     def _compared(self, paper: str, number: str, rows: Sequence[Comparison]) -> Iterator[str]:
         about = self.about["papers"][paper]
         yield f"### {about['name']}, table {number}: {about['tables'][number]['title']}\n"
-        for key, each in groupby(rows, lambda row: row.source):
+        for key in dict.fromkeys(row.source for row in rows):
             source = self.about["sources"][key]
             link = f"[{source['data']}](../../benchmarks/results/{source['page']}#{source['anchor']})"
             yield f"Ours: {link}, by `{source['command']}`.\n"
             yield "| row | column | printed | ours | difference | reason |"
             yield "|---|---|---:|---:|---:|---|"
-            yield from map(self._line, each)
+            yield from (self._line(row) for row in rows if row.source == key)
             yield ""
 
     def _line(self, each: Comparison) -> str:
