@@ -109,14 +109,16 @@ class Papers:
             yield ""
 
     def _line(self, each: Comparison) -> str:
-        ours, digits = self.ours(each), each.digits
-        printed = self.printed(each)
+        ours, printed = self.ours(each), self.printed(each)
+        # Results pages have three decimals of values from 0 to 1, so a paper's percentages get one.
+        digits = each.digits if self._table(each)["scale"] == 1 else min(each.digits, 1)
         difference = f"{round(ours.value, digits) - round(printed, digits):+.{digits}f}"
         shown = f"{ours.value:.{digits}f}"
         if ours.low is not None and ours.high is not None:
             shown += f" [{ours.low:.{digits}f}, {ours.high:.{digits}f}]"
         column = each.column + (f", mean of {len(each.printed)}" if len(each.printed) > 1 else "")
-        return f"| {each.row} | {column} | {printed:.{digits}f} | {shown} | {difference} | {', '.join(each.reasons)} |"
+        cells = (each.row, column, f"{printed:.{each.digits}f}", shown, difference, ", ".join(each.reasons))
+        return f"| {' | '.join(cells)} |"
 
     def _left_out(self) -> Iterator[str]:
         yield "### Not reproduced\n"
