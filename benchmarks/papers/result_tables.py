@@ -76,10 +76,19 @@ def section_of(page: Path, name: str) -> str:
     begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->\n"
     if begin in text:
         return text.partition(begin)[2].partition(end)[0]
-    found = re.search(rf"^#+ {re.escape(name)}\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
-    if found is None:
+    sections: dict[str, list[str]] = {}
+    lines: list[str] = []
+    fenced = False
+    for line in text.splitlines():
+        fenced ^= line.startswith("```")
+        # A comment in a fenced command begins like a heading.
+        if line.startswith("#") and not fenced:
+            lines = sections.setdefault(line.lstrip("#").strip(), [])
+        else:
+            lines.append(line)
+    if name not in sections:
         raise KeyError(f"{page} has no block and no heading {name!r}")
-    return found[1]
+    return "\n".join(sections[name])
 
 
 def figure(section: str, table: str, row: str, columns: Sequence[str]) -> Figure:

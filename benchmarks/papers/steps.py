@@ -40,6 +40,7 @@ VISUAL_METRICS: Final = (
     *("smile:v1", "sbert", "bertscore"),
 )
 LAVE_QUESTIONS: Final = 25
+LAVE: Final = ("lave?mode=rationale", "lave?shots=1", "lave?shots=4", "lave?reference_filter=0.0")
 EVERY_VISUAL: Final = 2
 SAMPLED_QUESTIONS: Final = {"encoders": 30, "judge": 50}
 FIRST_REFERENCES: Final = 3
@@ -195,18 +196,37 @@ def visual(work: Work) -> dict[str, str]:
 
 def vqa(work: Work) -> dict[str, str]:
     """Compare metrics and LAVE with VQA v2's annotators. LAVE grades the answers to a few questions."""
-    questions, annotations = (work.data / name for name in VQA)
-    rows = (annotations, "--from", "vqa-annotators", "--questions", questions, "--map", "group=answer_type")
-    metrics = ("--embedded", "--disk-directory", work.kept / "store", "--metrics")
+    rows, few = _vqa_rows(work)
+    plain = ",".join(VISUAL_METRICS)
     statistics = ("--statistics", ",".join(_MEASURED), "--group-by", "group")
+    return {
+        "vqa": work.table("vqa", "agree", *rows, "--metrics", plain, *statistics),
+        "vqa-lave": work.table("vqa-lave", "agree", *rows, *few, "--metrics", f"{plain},lave", *statistics),
+    }
+
+
+def lave(work: Work) -> dict[str, str]:
+    """Change LAVE's prompt by parts, on the answers of step `vqa` that LAVE grades."""
+    rows, few = _vqa_rows(work)
+    # Each variant is a run of its own, so that variants do not evict each other's prefixes. The store has `lave`'s
+    # answers. Beside it, a variant has its whole name.
+    tables = [
+        work.table(
+            f"lave-{place}", "agree", *rows, *few, "--metrics", f"lave,{each}", "--statistics", "spearman,kendall"
+        )
+        for place, each in enumerate(LAVE)
+    ]
+    return {"lave": "\n\n".join(tables)}
+
+
+def _vqa_rows(work: Work) -> tuple[Sequence[object], Sequence[object]]:
+    """Return the options for all rows of VQA v2's annotators, and for only those that LAVE grades."""
+    questions, annotations = (work.data / name for name in VQA)
     ids = sorted(str(each["question_id"]) for each in json.loads(questions.read_text("utf-8"))["questions"])
     drawn = sorted(ids, key=lambda each: hashlib.blake2b(each.encode()).digest())[:LAVE_QUESTIONS]
-    where = ("--where", f"question_id={','.join(drawn)}")
-    plain = ",".join(VISUAL_METRICS)
-    return {
-        "vqa": work.table("vqa", "agree", *rows, *metrics, plain, *statistics),
-        "vqa-lave": work.table("vqa-lave", "agree", *rows, *where, *metrics, f"{plain},lave", *statistics),
-    }
+    rows = (annotations, "--from", "vqa-annotators", "--questions", questions, "--map", "group=answer_type")
+    engine = ("--embedded", "--disk-directory", work.kept / "store")
+    return (*rows, *engine), ("--where", f"question_id={','.join(drawn)}")
 
 
 def visit_bench(work: Work) -> dict[str, str]:
@@ -222,6 +242,7 @@ STEPS: Final = (
     Step("judge", ("smile",), "generated sentences and grades by the judge on EVOUNA", (EVOUNA,), judge),
     Step("visual", ("smile", "lave"), "metrics and LAVE on answers about pictures", (), visual),
     Step("vqa", ("smile", "lave"), "metrics and LAVE on answers of VQA v2's annotators", VQA, vqa),
+    Step("lave", ("lave",), "LAVE's prompt by parts", VQA, lave),
     Step("visit-bench", ("visit-bench",), "ten models of VisIT-Bench", (VISIT_BENCH,), visit_bench),
 )
 

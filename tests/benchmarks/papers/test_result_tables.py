@@ -37,6 +37,16 @@ PAGE = """# Values
 ## Third
 
 no table
+
+## Fenced
+
+```
+# a comment
+```
+
+| metric | value |
+|---|---|
+| a | 1 |
 """
 
 
@@ -76,6 +86,10 @@ def test_two_cells_name_a_row_where_the_first_is_not_enough(page: Path) -> None:
 def test_a_section_ends_at_the_next_heading(page: Path) -> None:
     assert not list(tables_in(section_of(page, "Third")))
     assert len(list(tables_in(section_of(page, "First")))) == 1
+
+
+def test_a_comment_in_a_command_is_no_heading(page: Path) -> None:
+    assert figure(section_of(page, "Fenced"), "", "a", ["value"]) == Figure(1.0)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_tables_of_rows_are_left_out() -> None:
 
 
 def test_every_metric_of_a_step_is_known() -> None:
-    for metrics in (*steps.EVOUNA_METRICS.values(), steps.VISUAL_METRICS):
+    for metrics in (*steps.EVOUNA_METRICS.values(), steps.VISUAL_METRICS, steps.LAVE):
         labels = choose_metrics(",".join(metrics), MetricDefaults()).labels
         assert len(set(labels)) == len(metrics)
 
