@@ -1,7 +1,9 @@
 import random
 from collections import Counter
+from pathlib import Path
 
 import pytest
+from benchmarks.papers import __main__ as program
 from benchmarks.papers import steps
 from benchmarks.papers.__main__ import main
 from benchmarks.papers.page import RESULTS, Papers
@@ -113,3 +115,30 @@ def test_the_list_names_each_step_and_its_papers(
     said = capsys.readouterr().out
     for step in STEPS:
         assert f"{step.name} ({', '.join(step.papers)}): {step.about}" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--only", "knvqa"], ["evouna"]),
+        (["--only", "lave", "--only", "visit-bench"], ["visual", "vqa", "lave", "visit-bench"]),
+        (["--only", "smile", "--step", "judge"], ["judge"]),
+        (["--page"], []),
+        ([], [step.name for step in STEPS]),
+    ],
+)
+def test_only_the_chosen_steps_run_and_the_page_is_written(
+    options: list[str], expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in {name for step in STEPS for name in step.files}:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    done: list[str] = []
+    monkeypatch.setattr(program, "_measure", lambda step, _: done.append(step.name))
+    monkeypatch.setattr(program, "write_page", lambda: done.append("page"))
+    monkeypatch.setenv("GRADEWIRE_WORDNET_DIRECTORY", "")
+    monkeypatch.setenv("GRADEWIRE_JUDGE_BACKEND", "")
+    folders = ["--data", str(tmp_path), "--work", str(tmp_path / "work"), "--wordnet", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", ["papers", *folders, *options])
+    assert main() == 0
+    assert done == [*expected, "page"]
