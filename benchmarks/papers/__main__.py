@@ -1,6 +1,6 @@
 """Measure our values for the tables of five papers, and write docs/research/papers.md.
 
-Without options, the program runs all steps (hours with a judge) and writes the page. Scores stay in --work, so an
+Without options, the program runs all steps, most of the time with the judge, and writes the page. Scores stay in --work, so an
 interrupted run resumes. `--page` writes the page from the tables that are in benchmarks/results.
 """
 
