@@ -1,7 +1,7 @@
 """Measure our values for the tables of five papers, and write docs/research/papers.md.
 
-Without options, the program runs all steps, most of the time with the judge, and writes the page. Scores stay in --work, so an
-interrupted run resumes. `--page` writes the page from the tables that are in benchmarks/results.
+Without options, the program runs all steps, most of the time with the judge, and writes the page. Scores stay in
+--work, so an interrupted run resumes. `--page` writes the page from the tables that are in benchmarks/results.
 """
 
 from __future__ import annotations
