@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import re
+import textwrap
 from datetime import UTC, datetime
 from itertools import accumulate
 from pathlib import Path
@@ -25,6 +26,7 @@ from benchmarks.common.servers import run_gradewire
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+WIDTH: Final = 120
 JUDGE_SECTION: Final = "## By a judge"
 BESIDE_JUDGE: Final = ("correctness", "smile:one_pass", "sbert")
 METRICS: Final = ("correctness", "smile:one_pass", "sbert", "bertscore", "rouge_l", "bleu", "cider")
@@ -74,18 +76,22 @@ def judge_section(data: Path, scores: Path, kept: Path, further: list[str]) -> I
     wrong = [pair for pair in judge["published"][PUBLISHED[0]]["distant"] if not pair["is_right"]]
     listed = "; ".join(f"{pair['higher']} above {pair['lower']}" for pair in wrong) or "none"
     yield f"{JUDGE_SECTION}\n"
-    yield (
+    yield textwrap.fill(
         f"The default judge scored each answer once, with the reference. The tables cover the first {done} of "
         f"{len(answers)} instructions ({judge['instructions']} distinct texts, {judge['pairs']} pairs), for the judge "
-        f"and for metrics. {datetime.now(UTC).date()}, {machine()}.\n"
+        f"and for metrics. {datetime.now(UTC).date()}, {machine()}.",
+        WIDTH,
     )
+    yield ""
     yield "```"
     yield f"# {judge['by']}"
     yield f"gradewire score FILE --from visit-bench --metrics {label} --out SCORES.jsonl --resume"
     yield "python -m benchmarks.agreement.visit_bench --data FILE --judge-scores SCORES.jsonl"
     yield "```\n"
     yield from overview(documents)
-    yield f"\nPrinted orders that the judge turns around: {listed}.\n"
+    yield ""
+    yield textwrap.fill(f"Printed orders that the judge turns around: {listed}.", WIDTH)
+    yield ""
     yield from ratings(documents)
 
 
