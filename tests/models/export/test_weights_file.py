@@ -74,6 +74,34 @@ def test_constants_in_other_files_are_copied(tmp_path: Path) -> None:
     np.testing.assert_array_equal(run(target / "model.onnx", [3]), (table[3] + table[-4])[None])
 
 
+def test_constants_of_nodes_return_to_the_graph(tmp_path: Path) -> None:
+    model = graph(np.ones((50, DIMS)))
+    (gather, total) = model.graph.node
+    value = numpy_helper.from_array(np.full(DIMS, 2.0, np.float32))
+    total.input.append("two")
+    model.graph.node.insert(0, helper.make_node("Constant", [], ["two"], value=value))
+    assert gather.op_type == "Gather"
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.mkdir()
+    target.mkdir()
+    onnx.save(
+        model,
+        source / "e.onnx",
+        save_as_external_data=True,
+        location="all",
+        size_threshold=0,
+        convert_attribute=True,
+    )
+    read = onnx.load(source / "e.onnx", load_external_data=False)
+    assert is_external(read.graph.node[0].attribute[0].t)
+    take_out_weights(read, source, target)
+    shutil.rmtree(source)
+    assert not is_external(read.graph.node[0].attribute[0].t)
+    onnx.save(read, target / "model.onnx")
+    check_file(target / "model.onnx")
+    np.testing.assert_array_equal(run(target / "model.onnx", [3]), np.full((1, DIMS), 3.0))
+
+
 def refer(location: str, length: int) -> onnx.ModelProto:
     model = graph(np.zeros((50, DIMS)))
     (tensor,) = model.graph.initializer

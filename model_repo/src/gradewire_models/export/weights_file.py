@@ -30,12 +30,17 @@ def take_out_weights(graph: onnx.ModelProto, source: Path, target: Path) -> File
     """Move a graph's large constants into the file `WEIGHTS_FILE` in `target`, and return the file's record.
 
     Constants that are in other files already are copied from the directory `source`, in chunks, so the memory needed
-    does not grow with the weights. Equal graphs give equal bytes.
+    does not grow with the weights. Constants in nodes, which are small, return to the graph. Equal graphs give equal
+    bytes.
 
     Raises:
         ExportError: A constant is outside `source`, or shorter than the graph says.
         OSError: A file is not readable or writable.
     """
+    for node in graph.graph.node:
+        for attribute in node.attribute:
+            if is_external(attribute.t):
+                _bring_in(attribute.t, source)
     digest, written = hashlib.sha256(), 0
     with (target / WEIGHTS_FILE).open("wb") as file:
         for tensor in graph.graph.initializer:
@@ -73,6 +78,13 @@ def _chunks(tensor: TensorProto, source: Path) -> Iterator[bytes]:
                 raise ExportError(f"the exported weights of {tensor.name} end too early")
             left -= len(chunk)
             yield chunk
+
+
+def _bring_in(tensor: TensorProto, source: Path) -> None:
+    content = b"".join(_chunks(tensor, source))
+    del tensor.external_data[:]
+    tensor.data_location = TensorProto.DEFAULT
+    tensor.raw_data = content
 
 
 def _refer(tensor: TensorProto, offset: int, length: int) -> None:
