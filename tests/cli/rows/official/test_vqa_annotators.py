@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.cli.conftest import Command
 from tests.cli.judged import judging_stub
@@ -187,6 +187,7 @@ _TEXTS = st.text(max_size=6) | st.sampled_from(["yes", "no", "2", " ", "red", "R
 
 
 @settings(max_examples=example_count(120), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example([("What?", "other", "what", [{"answer": each, "answer_confidence": "yes"} for each in ("red", "RED ", "sky")])])
 @given(
     st.lists(
         st.tuples(
@@ -229,7 +230,8 @@ def test_rows_of_any_annotators(write: Write, documents: Any) -> None:
             assert row["label"] is None or 0 <= row["label"] <= 1
             others = sum(_same(row["prediction"], reference) for reference in row["references"])
             assert row["agreement"] == min(others / 3, 1)
-            assert (row["evidence"] == "agreement") == (others > 0)
+            assert (row["evidence"] in {"agreement", "minority"}) == (others > 0)
+            assert row["evidence"] != "minority" or (row["label"] == 1 and others <= 2)
         for row in own:
             rest = list(given_answers)
             rest.remove(row["prediction"])
