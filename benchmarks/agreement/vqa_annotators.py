@@ -164,6 +164,10 @@ class Scores:
         """Return the rows whose prediction is not among the references."""
         return self.where(lambda row: row["evidence"] in ALONE)
 
+    def own_alone(self) -> Scores:
+        """Return the rows of `alone` whose prediction is an annotator's answer to the question itself."""
+        return self.where(lambda row: row["evidence"] in ALONE - {Evidence.OTHER_QUESTION.value})
+
     def by_agreement(self) -> Scores:
         """Return the rows whose label can follow from agreement alone, with that label."""
         own = self.where(lambda row: row["evidence"] != "other_question")
@@ -324,6 +328,7 @@ def blocks(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     yield "report", agreement_table(plain, chosen)
     yield "types", type_table(plain)
     yield "alone", agreement_table(plain.of_type("other").alone())
+    yield "own", agreement_table(plain.of_type("other").own_alone())
     yield "agreement", agreement_table(plain.by_agreement())
     for half, count, names in (
         ("a", CHOSEN_ROWS, ("lave", *LAVE_SETTINGS)),

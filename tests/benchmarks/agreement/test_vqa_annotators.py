@@ -66,6 +66,10 @@ def test_parts_of_the_rows() -> None:
     alone = found.of_type("other").alone()
     assert {row["evidence"] for row in alone.rows} == {"alternative", "doubted", "other_question"}
     assert (len(alone.rows), len(alone.scores["sbert"])) == (30, 30)
+    own = found.of_type("other").own_alone()
+    assert [row["id"] for row in own.rows] == [
+        row["id"] for row in alone.rows if row["evidence"] in {"alternative", "doubted"}
+    ]
     counted = found.by_agreement()
     assert {row["label"] for row in counted.rows} == {2 / 3, 0.0}
     assert len(counted.rows) == 90
