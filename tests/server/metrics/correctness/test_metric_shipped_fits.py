@@ -189,5 +189,6 @@ def test_few_answers_of_the_sample_pairs_are_judged_wrongly_without_a_warning(
         warned |= fit.doubted(values, probability)
         silent[right].append(not warned and (probability >= VERDICT) is not right)
     assert (len(silent[True]), len(silent[False])) == answers
-    assert np.mean(silent[False]) <= 0.08
-    assert np.mean(silent[True]) <= 0.05
+    # About twice the values. Without bands, they are 0.07 and 0.034.
+    assert np.mean(silent[False]) <= 0.05
+    assert np.mean(silent[True]) <= 0.025
