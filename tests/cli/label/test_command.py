@@ -77,6 +77,9 @@ def test_a_killed_run_has_lost_nothing_and_the_next_one_goes_on(tmp_path: Path) 
         ([{**ROWS[0], "prediction": ""}], (), "has no answers to label"),
         ([ROWS[0], ROWS[0]], (), "has the id of"),
         (ROWS, ("--annotator", "id"), "--annotator id: this is the name of another column"),
+        # `calibrate --add` would read these annotators' labels as flags and as classes.
+        (ROWS, ("--annotator", "Flags"), "--annotator Flags: this is the name of another column"),
+        (ROWS, ("--annotator", "error_class"), "--annotator error_class: this is the name of another column"),
         (ROWS, ("--order", "uncertain"), "--order uncertain needs --scores FILE"),
         (ROWS, ("--ask-class",), "--ask-class needs --scores FILE"),
         (ROWS, ("--out", "labels.jsonl"), "the labels are written as CSV"),

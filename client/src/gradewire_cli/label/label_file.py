@@ -38,7 +38,7 @@ def check_annotators(names: Sequence[str]) -> None:
             raise InputError(
                 printable(f"--annotator {name}: use 1 to 64 letters, digits, blanks, dots, hyphens and underscores")
             )
-        taken = (*ALIASES[_ID], *LABEL_NAMES, *ALIASES["labels"])
+        taken = (*ALIASES[_ID], *LABEL_NAMES, *ALIASES["labels"], FLAGS, ERROR_CLASS)
         if similar_columns(taken, [name]):
             raise InputError(f"--annotator {name}: this is the name of another column. Use another name")
     if repeated := [name for name in names if names.count(name) > 1]:
