@@ -9,6 +9,7 @@ import pytest
 from tests.cli.conftest import Command, answer, write_rows
 from tests.cli.judged import CUT_LETTERS, rows_of
 
+from gradewire.errors import NotReady
 from gradewire.metrics import Lave
 from gradewire.testing import StubTransport
 from gradewire_cli.results.error_classes import CLASSES, ERROR_CLASSES, FAILURE_MODES, OpenQuestion, WrongVerdicts
@@ -149,3 +150,19 @@ def test_a_judge_without_an_answer_leaves_the_class_open(command: Command, tmp_p
     assert "the judge named no class for " in done.stderr
     assert "UNPARSABLE" in done.stderr
     assert {each["judged_class"] for each in json.loads(out.read_text())["wrong_verdicts"]} == {""}
+
+
+def test_a_judge_that_is_not_there_is_refused_before_rows_are_scored(command: Command, tmp_path: Path) -> None:
+    scored: list[str] = []
+
+    def score(request: scoring_pb2.ScoreRequest) -> scoring_pb2.ScoreResponse:
+        if "error_class" in request.metrics[0].lave.prompt:
+            raise NotReady("the judge is not built")
+        scored.extend(item.id for item in request.items)
+        return answer(request)
+
+    options = ("--metrics", "exact_match", "--resamples", "100", "--error-classes", "judge")
+    done = command("agree", write_rows(tmp_path / "rows.jsonl", rows()), *options, stub=StubTransport(score))
+    assert done.exit_code != 0
+    assert "the judge is not built" in done.stderr
+    assert scored == []

@@ -19,6 +19,7 @@ from gradewire.results import Status
 from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.options.help import option
 from gradewire_cli.problems import InputError, tell
+from gradewire_cli.results.error_classes import CLASSES
 from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.scoring.judge_work import JudgeWork
@@ -76,6 +77,20 @@ def prompt_of(classes: Sequence[ErrorClass], *, called_right: bool) -> str:
     return _PROMPT.format(system=json.dumps(system), item=json.dumps(_ITEM), opening=_OPENING, labels=labels)
 
 
+async def check_judge(client: AsyncClient, judge: str | None) -> None:
+    """Ask the server whether the judge can name classes, so that a missing judge is refused before rows are scored.
+
+    Raises:
+        GradewireError: The server is down, or has no such judge.
+    """
+    classes = [each for each in CLASSES if each.kind == "class" and each.phrase and "right" in each.calls]
+    await client.score([], [_metric(judge, prompt_of(classes, called_right=True))])
+
+
+def _metric(judge: str | None, prompt: str) -> Lave:
+    return Lave(model=judge or None, prompt=prompt, binary="judge", references="all")
+
+
 async def judge_classes(
     client: AsyncClient, wrong: WrongVerdicts, judge: str | None, connection: ConnectionOptions, *, quiet: bool
 ) -> None:
@@ -97,7 +112,7 @@ async def judge_classes(
     asked: dict[Lave, list[OpenQuestion]] = defaultdict(list)
     for question in wrong.open_questions():
         prompt = prompt_of(question.classes, called_right=question.called_right)
-        asked[Lave(model=judge or None, prompt=prompt, binary="judge", references="all")].append(question)
+        asked[_metric(judge, prompt)].append(question)
     if not asked:
         return
     if not quiet:

@@ -17,7 +17,7 @@ from gradewire_cli.problems import one_line_errors, tell
 from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.progress import progress
 from gradewire_cli.rows.input_file import InputFile, input_file, labelled_official_options
-from gradewire_cli.scoring.class_judging import judge_classes
+from gradewire_cli.scoring.class_judging import check_judge, judge_classes
 from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows, label_named, with_stored_scores
 from gradewire_cli.scoring.labels_file import LabelsFile, labels_file_of, labels_file_options
 from gradewire_cli.scoring.plan import resolve_plan, scoring_options, single_metric, without_all
@@ -155,6 +155,8 @@ class LabelledRun:
                 client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=self.quiet
             )
             check(self._labels_to_compare(plan.chosen.labels))
+            if self.classes_by_judge:
+                await check_judge(client, self.metrics.judge)
             scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s)
             with progress("scoring", self.source.count(), quiet=self.quiet) as shown:
                 await scorer.score(rows.labelled(opened.rows), take, shown)
