@@ -187,7 +187,9 @@ _TEXTS = st.text(max_size=6) | st.sampled_from(["yes", "no", "2", " ", "red", "R
 
 
 @settings(max_examples=example_count(120), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@example([("What?", "other", "what", [{"answer": each, "answer_confidence": "yes"} for each in ("red", "RED ", "sky")])])
+@example(
+    [("What?", "other", "what", [{"answer": each, "answer_confidence": "yes"} for each in ("red", "RED ", "sky")])]
+)
 @given(
     st.lists(
         st.tuples(
