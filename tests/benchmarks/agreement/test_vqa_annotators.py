@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.agreement import vqa_annotators
+from benchmarks.agreement.correctness import VOTES
 from benchmarks.agreement.correctness_rows import COLUMNS, ScoredRows
 from benchmarks.agreement.vqa_annotators import (
     FITTED,
@@ -14,13 +15,14 @@ from benchmarks.agreement.vqa_annotators import (
     Scores,
     agreement_table,
     fit_table,
+    rows_of,
     rows_table,
     sample_of,
     type_table,
 )
 
 from gradewire_server.metrics.correctness.features import INPUT_KIND, VOTE_FEATURES
-from gradewire_stats.calibration.labelled_rows import FittedFeature, LabelledFeatures
+from gradewire_stats.calibration.labelled_rows import FittedFeature, LabelledFeatures, half_of
 
 KINDS = ("agreement", "alternative", "doubted", "other_question")
 LABELS = {"agreement": 2 / 3, "alternative": 1.0, "doubted": 0.0, "other_question": 0.0}
@@ -59,6 +61,25 @@ def test_scores_are_named_in_order_and_failures_are_no_numbers(tmp_path: Path) -
         Scores.read(ROWS[1:3], ["lave"], files[0])
     with pytest.raises(ValueError, match="argument 2 is longer"):
         Scores.read(ROWS[:2], ["lave"], *files)
+
+
+def test_a_question_is_in_one_half_with_all_its_labelled_rows(tmp_path: Path) -> None:
+    texts = [f"What is on shelf {number % 15}?" for number in range(20)]  # five texts are of two questions
+    given = ("red", "red", "red", "sky", "sea")
+    answers = [{"answer": each, "answer_confidence": "no" if each == "sea" else "maybe"} for each in given]
+    questions = [{"question_id": number, "image_id": 1, "question": text} for number, text in enumerate(texts)]
+    annotations = [
+        {"question_id": number, "image_id": 1, "answer_type": "other", "question_type": "what", "answers": answers}
+        for number in range(20)
+    ]
+    (tmp_path / VOTES).mkdir()
+    for name, entries in (("questions", questions), ("annotations", annotations)):
+        (tmp_path / VOTES / f"{name}.json").write_text(json.dumps({name: entries}))
+    found = {half: rows_of(tmp_path, half) for half in ("a", "b")}
+    for half, rows in found.items():
+        assert {half_of(row["question"]) for row in rows} == {half}
+    # "red" and the doubted "sea" have labels, "sky" has none.
+    assert sorted(row["prediction"] for rows in found.values() for row in rows) == ["red"] * 20 + ["sea"] * 20
 
 
 def test_parts_of_the_rows() -> None:
