@@ -10,6 +10,7 @@ the first instructions only, with all models' answers. Metrics are compared on t
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -70,7 +71,8 @@ def judge_section(data: Path, scores: Path, kept: Path, further: list[str]) -> I
     part.write_text("".join(data.read_text("utf-8").splitlines(keepends=True)[:done]), "utf-8")
     own.write_text("".join(rows[: sum(answers[:done])]), "utf-8")
     (label,) = json.loads(rows[0])["scores"]
-    documents = {label: rank(part, label, kept, [*further, "--scores", str(own)], f"{done}-")}
+    digest = hashlib.sha256(own.read_bytes()).hexdigest()[:12]
+    documents = {label: rank(part, label, kept, [*further, "--scores", str(own)], f"{done}-{digest}-")}
     documents |= {by: rank(part, by, kept, further, f"{done}-") for by in BESIDE_JUDGE}
     judge = documents[label]
     wrong = [pair for pair in judge["published"][PUBLISHED[0]]["distant"] if not pair["is_right"]]

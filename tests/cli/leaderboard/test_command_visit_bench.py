@@ -98,7 +98,10 @@ def test_scores_of_an_earlier_run_rate_as_the_metric_itself_does(command: Comman
     assert (short.exit_code, "Complete it with gradewire score --resume" in " ".join(short.stderr.split())) == (2, True)
 
 
-@pytest.mark.parametrize("options", [("--by", "compare"), ("--reference-as", "reference"), ("--target-width", "50")])
+@pytest.mark.parametrize(
+    "options",
+    [("--by", "compare"), ("--judge", "small"), ("--reference-as", "reference"), ("--target-width", "50")],
+)
 def test_scores_do_not_go_with_a_judge_or_further_answers(
     command: Command, tmp_path: Path, options: tuple[str, ...]
 ) -> None:

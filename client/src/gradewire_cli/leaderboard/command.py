@@ -171,9 +171,10 @@ def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
     of_answers = [f"{name}={column}" for name, column in mapped.items() if name in ALIASES]
     with one_line_errors():
         prompts = [read_prompt_file(path) for path in options["prompts"]]
-    if options["scores"] and (is_comparison(options["by"]) or options["reference_as"] or options["target_width"]):
+    asking = options["judge"] or options["reference_as"] or options["target_width"]
+    if options["scores"] and (is_comparison(options["by"]) or asking):
         raise click.UsageError(
-            "--scores has a score for each answer, so it cannot be used with --by compare, --reference-as or "
+            "--scores has a score for each answer, so it cannot be used with --by compare, --judge, --reference-as or "
             "--target-width. Leave one out"
         )
     source = input_file({**options, "columns": of_answers}, needed=("prediction",))
