@@ -17,6 +17,12 @@ def test_tokens_of_the_text_make_room(max_tokens: int, body_end: int, truncated:
     assert found == (body_end, 4, truncated)
 
 
+def test_the_closing_token_stays_though_the_suffix_has_no_tokens() -> None:
+    # A special token, three tokens of the text, a special token. A blank in the end has no token of its own.
+    found = cut_before_suffix([0, 2, 5, 8, 0], [1, 0, 0, 0, 1], text_end=8, max_tokens=4)
+    assert found == (3, 4, True)
+
+
 @given(
     st.lists(st.integers(1, 5), max_size=12), st.lists(st.integers(1, 5), min_size=1, max_size=4), st.integers(5, 20)
 )

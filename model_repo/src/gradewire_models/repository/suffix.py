@@ -22,8 +22,9 @@ def cut_before_suffix(ends: Sequence[int], special: Sequence[int], *, text_end: 
     """Return the tokens to keep of prefix, text and suffix, which were tokenized together and without truncation.
 
     Together, because a tokenizer may join characters of the text and the suffix. The suffix begins with the first token
-    that ends behind the text, and the special tokens after it belong to it. Its tokens always stay, so that the last
-    token, which some models read alone, is the same for short and long texts.
+    that ends behind the text, and the special tokens at the end belong to it, even if it (a blank, for example) has no
+    other token. These tokens always stay, so that the last token, which some models read alone, is the same for short
+    and long texts.
 
     Args:
         ends: End of each token in the characters of prefix, text and suffix.
@@ -32,7 +33,8 @@ def cut_before_suffix(ends: Sequence[int], special: Sequence[int], *, text_end: 
         max_tokens: Maximum number of tokens to keep, above the suffix's number of tokens.
     """
     count = len(ends)
-    tail = next((at for at in range(count) if not special[at] and ends[at] > text_end), count)
+    closing = next((at for at in range(count, 0, -1) if not special[at - 1]), 0)
+    tail = next((at for at in range(closing) if not special[at] and ends[at] > text_end), closing)
     room = max(0, max_tokens - (count - tail))
     return Cut(min(tail, room), tail, tail > room)
 
