@@ -158,6 +158,22 @@ def test_a_table_with_tabs_is_read_by_its_first_line(name: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ('"They call it "" home "" now"', 'They call it " home " now'),
+        ('"""No"""', '"No"'),
+        ('"Yes"', '"Yes"'),
+        ('"Yes" and "no"', '"Yes" and "no"'),
+        ('a 5"" nail', 'a 5"" nail'),
+    ],
+)
+def test_marks_of_a_tables_writer_are_no_part_of_a_text(cell: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text(f"ori_sentence\tnew_sentence\tgold_label\n{cell}\tan answer\tentailment\n", encoding="utf-8")
+    assert [each.anchor for each in read_nli(Files(nli_pairs=[path]), 50, seed=1)] == [said]
+
+
+@pytest.mark.parametrize(
     ("line", "message"),
     [
         (b"1\ta dog runs\n", "2 columns, but the first line names 4"),

@@ -125,9 +125,19 @@ def _object(line: bytes) -> Row:
 
 def _cells(line: bytes) -> list[str]:
     try:
-        return line.decode("utf-8").rstrip("\r\n").split("\t")
+        return [_unquoted(cell) for cell in line.decode("utf-8").rstrip("\r\n").split("\t")]
     except UnicodeDecodeError as error:
         raise FieldError(f"not UTF-8 ({error})") from error
+
+
+def _unquoted(cell: str) -> str:
+    """Return a cell's text. Some writers, such as HELP's, enclose texts with quotation marks, and double those inside.
+
+    A cell without doubled marks is a text as it is, such as '"Yes"' in SNLI.
+    """
+    inner = cell[1:-1]
+    is_written = len(cell) > 1 and cell[0] == cell[-1] == '"' and '""' in inner and '"' not in inner.replace('""', "")
+    return inner.replace('""', '"') if is_written else cell
 
 
 def _record(names: list[str], line: bytes) -> Row:
