@@ -22,8 +22,13 @@ def tables(work: Path, sets: Mapping[str, StandIn]) -> str:
 
     Raises:
         MissingScipyError: scipy is not installed.
+        ValueError: Runs differ in their numbers of steps or examples, so a table of them would mislead.
     """
     results = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(work.glob("*/result.json"))]
+    sizes = {(each["steps"], each["batch_size"]) for each in results if each["kind"] != UNTRAINED}
+    if len(sizes) > 1:
+        told = ", ".join(f"{steps} steps of {batch}" for steps, batch in sorted(sizes))
+        raise ValueError(f"the runs in {work} have {told}. Use a folder for each")
     lines = []
     for base in dict.fromkeys(each["base"] for each in results):
         own = [each for each in results if each["base"] == base]
@@ -47,7 +52,9 @@ def _table(results: Sequence[Mapping[str, Any]], sets: Mapping[str, StandIn]) ->
         own = [each["sets"] for each in results if each["kind"] == kind]
         cells = []
         for name in SETS if own else ():
-            found = [ave_properties(_rows(each[name], sets[name]), resamples=0) for each in own if name in each]
+            # The mean of a part of the seeds would look like that of all.
+            whole = own if all(name in each for each in own) else ()
+            found = [ave_properties(_rows(each[name], sets[name]), resamples=0) for each in whole]
             cells.append(_spread([each.alignment.value for each in found], 3))
             cells.append(_spread([each.consistency.value for each in found], 2))
         if own:
@@ -71,7 +78,7 @@ def _gains(results: Sequence[Mapping[str, Any]], sets: Mapping[str, StandIn]) ->
     yield "|---|---:|---|"
     for kind in CHANGES:
         own = [each["sets"] for each in results if each["kind"] == kind]
-        for name in [name for name in ("b", "apart") if own and name in own[0]]:
+        for name in [name for name in ("b", "apart") if own and all(name in each for each in own)]:
             untrained, *trained = (_rows(each[name], sets[name]) for each in (before, *own))
             gains = [ave_differences(each, untrained).alignment for each in trained]
             told = ", ".join(f"{gain.value:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]" for gain in gains)

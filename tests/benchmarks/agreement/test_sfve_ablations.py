@@ -82,6 +82,23 @@ def test_tables_have_mean_spread_gain_and_curve(tmp_path: Path) -> None:
     assert "| 0 | 0 | 0.800 |\n| 4 | 16 | 0.800 |\n| 8 | 32 | 1.000 |" in found
 
 
+def test_runs_of_different_sizes_are_no_seeds_of_one_recipe(tmp_path: Path) -> None:
+    result(tmp_path, UNTRAINED, 0, EXCHANGED)
+    result(tmp_path, ALL, 1, RISING)
+    result(tmp_path, ALL, 2, RISING, steps=16)
+    with pytest.raises(ValueError, match="8 steps of 4, 16 steps of 4. Use a folder for each"):
+        tables(tmp_path, EVERY)
+
+
+def test_a_set_that_not_every_seed_measured_has_no_value(tmp_path: Path) -> None:
+    result(tmp_path, UNTRAINED, 0, EXCHANGED)
+    result(tmp_path, ALL, 1, RISING, sets=dict.fromkeys(("a", "b", "apart"), parts(RISING)))
+    result(tmp_path, ALL, 2, RISING)
+    found = tables(tmp_path, EVERY)
+    assert "| all tasks | 2 | 1.000 ± 0.000 | 5.64 ± 0.00 | 1.000 ± 0.000 | 5.64 ± 0.00 | - | - |" in found
+    assert "all tasks, NQ301" not in found
+
+
 def test_without_results_there_is_no_table(tmp_path: Path) -> None:
     assert tables(tmp_path, {}) == ""
 
