@@ -86,7 +86,7 @@ def test_runs_of_different_sizes_are_no_seeds_of_one_recipe(tmp_path: Path) -> N
     result(tmp_path, UNTRAINED, 0, EXCHANGED)
     result(tmp_path, ALL, 1, RISING)
     result(tmp_path, ALL, 2, RISING, steps=16)
-    with pytest.raises(ValueError, match="8 steps of 4, 16 steps of 4. Use a folder for each"):
+    with pytest.raises(ValueError, match=r"8 steps of 4, 16 steps of 4\. Use a folder for each"):
         tables(tmp_path, EVERY)
 
 
