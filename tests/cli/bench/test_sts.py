@@ -102,6 +102,16 @@ def test_missing_files_are_named_and_there_is_no_average(command: Command, tmp_p
     assert row.split("|")[-2].strip() == "-"
 
 
+def test_notes_speak_of_pairs_and_advise_no_columns(command: Command, tmp_path: Path) -> None:
+    semeval(tmp_path / "sets/STS12-en-test", "MSRpar", "a\tb\naa\tbbb\n", "1\n2\n")
+    files(tmp_path / "sets", without=("STS12",))
+    done = command("bench", "sts", tmp_path / "sets", "--metrics", "sbert", "--resamples", "100", stub=stub())
+    told = " ".join((done.stdout + done.stderr).split())
+    assert "intervals: draws of pairs, 100 for Spearman" in told
+    assert "fewer than 10 pairs (each additional data set needs one more): STS12" in told
+    assert "--map" not in told
+
+
 def test_two_forms_of_a_year_are_refused(command: Command, tmp_path: Path) -> None:
     folder = tmp_path / "sets"
     files(folder)

@@ -14,7 +14,7 @@ from gradewire_cli.pages.page import Page, Section, ShownTable, today, write_pag
 from gradewire_cli.pages.page import notes as page_notes
 from gradewire_cli.pages.texts import MAX_NAME_CHARACTERS, ShownText, cut
 from gradewire_cli.problems import NOTHING_SCORED, InputError, check_something_scored, exit_codes, exit_on_interrupt
-from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes
+from gradewire_cli.results.interval_notes import QUESTIONS, NamedEstimate, interval_notes
 from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.manifest import RunManifest
 from gradewire_cli.results.manifest_entries import (
@@ -134,6 +134,7 @@ class TableResult:
         server_version: gradewire version of the server that scored the rows, or "".
         run: The run over the rows, or None for a table without labels.
         place: The server's description if `run` is None.
+        drawn: Plural of what a draw for an interval takes.
     """
 
     tables: Sequence[Table]
@@ -148,6 +149,7 @@ class TableResult:
     server_version: str = ""
     run: LabelledRun | None = None
     place: str = ""
+    drawn: str = QUESTIONS
 
 
 def table_command(
@@ -208,7 +210,7 @@ def _run(
         found = compute(call)
     if found is None:
         return
-    notes = [*found.notes, *interval_notes(found.intervals)]
+    notes = [*found.notes, *interval_notes(found.intervals, unit=found.drawn)]
     if found.headline is None or options["all_tables"]:
         show_tables(found.tables, notes, found.left_out)
     else:

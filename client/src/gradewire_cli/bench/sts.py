@@ -50,6 +50,7 @@ def _compute(call: TableCall) -> TableResult:
         headline=[headline],
         notes=[tally.summary(label) for label, tally in labelled.tallies.items()],
         intervals=_intervals(found, is_whole=not missing),
+        drawn="pairs",
         left_out=[
             *([f"left out pairs without a grade: {labelled.unlabelled}"] if labelled.unlabelled else []),
             *([f"no average: {'; '.join(missing)}"] if missing else []),

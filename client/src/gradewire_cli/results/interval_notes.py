@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from gradewire_stats.agreement.statistics import Statistic
     from gradewire_stats.bootstrap import Estimate
 
-_FEW_QUESTIONS = (
-    f"no interval and no p value, because there are fewer than {LEAST_QUESTIONS} questions (each additional data set "
-    "needs one more; use --map question_id=COLUMN to tell questions apart)"
-)
+QUESTIONS = "questions"
+_APART = "; use --map question_id=COLUMN to tell questions apart"
 _UNDEFINED = "no interval and no p value, because the statistic is undefined in more than half of the draws"
 _SHOWN_PLACES = 6
 _PLACE_CHARACTERS = 80
@@ -35,16 +33,18 @@ class NamedEstimate(NamedTuple):
     estimate: Estimate
 
 
-def interval_notes(estimates: Iterable[NamedEstimate], order: Iterable[str] = ()) -> list[str]:
+def interval_notes(
+    estimates: Iterable[NamedEstimate], order: Iterable[str] = (), *, unit: str = QUESTIONS
+) -> list[str]:
     """Return notes on the estimates' bootstrap draws, missing intervals and undefined draws.
 
-    Statistics in `order` come first.
+    Statistics in `order` come first. `unit` is the plural of what a draw takes.
     """
     shown = list(estimates)
     by_statistic: dict[str, list[Estimate]] = {name: [] for name in order}
     for named in shown:
         by_statistic.setdefault(named.statistic, []).append(named.estimate)
-    return [draws_line(by_statistic), *without_interval(shown), *undefined_draws(shown)]
+    return [draws_line(by_statistic, unit), *without_interval(shown, unit), *undefined_draws(shown)]
 
 
 def agreement_interval_notes(
@@ -87,7 +87,7 @@ def _estimates(
             yield pair, found.statistic, CELLS_MEAN, found.mean_of_cells
 
 
-def draws_line(estimates: Mapping[str, Iterable[Estimate]]) -> str:
+def draws_line(estimates: Mapping[str, Iterable[Estimate]], unit: str = QUESTIONS) -> str:
     """Return one line that states the number of draws for each statistic."""
     by_count: dict[str, list[str]] = {}
     for name, found in estimates.items():
@@ -97,10 +97,10 @@ def draws_line(estimates: Mapping[str, Iterable[Estimate]]) -> str:
     if not by_count:
         return "intervals: none"
     listed = "; ".join(f"{count} for {', '.join(names)}" for count, names in by_count.items())
-    return f"intervals: draws of whole questions, {listed}"
+    return f"intervals: draws of {'whole ' if unit == QUESTIONS else ''}{unit}, {listed}"
 
 
-def without_interval(estimates: Iterable[NamedEstimate]) -> Iterator[str]:
+def without_interval(estimates: Iterable[NamedEstimate], unit: str = QUESTIONS) -> Iterator[str]:
     """Yield a sentence for each reason why values have no interval, and name the rows of these values.
 
     The sentence names metrics or statistics only if other metrics or statistics have an interval over the same rows.
@@ -108,7 +108,11 @@ def without_interval(estimates: Iterable[NamedEstimate]) -> Iterator[str]:
     defined = [named for named in estimates if not math.isnan(named.estimate.value)]
     few = {named for named in defined if named.estimate.bare and named.estimate.questions < LEAST_QUESTIONS}
     undefined = {named for named in defined if named.estimate.bare} - few
-    for why, bare in ((_FEW_QUESTIONS, few), (_UNDEFINED, undefined)):
+    too_few = (
+        f"no interval and no p value, because there are fewer than {LEAST_QUESTIONS} {unit} (each additional data set "
+        f"needs one more{_APART if unit == QUESTIONS else ''})"
+    )
+    for why, bare in ((too_few, few), (_UNDEFINED, undefined)):
         if bare:
             yield f"{why}: {_places(defined, bare)}"
 
