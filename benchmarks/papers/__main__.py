@@ -44,12 +44,17 @@ def main() -> int:
             print(f"{step.name} ({', '.join(step.papers)}): {step.about}")
         return 0
     chosen = () if options.page else _chosen(options)
+    if not chosen and not options.page:
+        parser.error(f"no step of --step is for {' or '.join(options.only)}. See --list")
     require_files(*(options.data / name for name in sorted({name for step in chosen for name in step.files})))
     if chosen:
         try:
             wordnet = options.wordnet or unpacked("wordnet-base") / "usr/share/wordnet"
         except PackageMissingError as error:
             sys.stderr.write(f"meteor needs WordNet's files (--wordnet DIR): {error}\n")
+            return EXIT_NO_WORDNET
+        if not (wordnet / "data.noun").is_file():
+            sys.stderr.write(f"meteor needs WordNet's files, but {wordnet} has no data.noun (--wordnet DIR)\n")
             return EXIT_NO_WORDNET
         # The engine in the started commands reads these variables.
         os.environ["GRADEWIRE_WORDNET_DIRECTORY"] = str(wordnet)

@@ -133,6 +133,7 @@ def test_only_the_chosen_steps_run_and_the_page_is_written(
     for name in {name for step in STEPS for name in step.files}:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
+    (tmp_path / "data.noun").touch()
     done: list[str] = []
     monkeypatch.setattr(program, "_measure", lambda step, _: done.append(step.name))
     monkeypatch.setattr(program, "write_page", lambda: done.append("page"))
@@ -142,3 +143,18 @@ def test_only_the_chosen_steps_run_and_the_page_is_written(
     monkeypatch.setattr("sys.argv", ["papers", *folders, *options])
     assert main() == 0
     assert done == [*expected, "page"]
+
+
+def test_steps_of_other_papers_and_a_folder_without_wordnet_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(program, "_measure", pytest.fail)
+    monkeypatch.setattr(program, "write_page", pytest.fail)
+    monkeypatch.setattr("sys.argv", ["papers", "--only", "knvqa", "--step", "judge"])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "no step of --step is for knvqa" in capsys.readouterr().err
+    # Otherwise METEOR would fail on every row, after which the page lacks its values.
+    monkeypatch.setattr("sys.argv", ["papers", "--step", "visual", "--wordnet", str(tmp_path)])
+    assert main() == program.EXIT_NO_WORDNET
+    assert f"{tmp_path} has no data.noun" in capsys.readouterr().err
