@@ -79,6 +79,15 @@ def test_the_average_is_over_seven_sets_with_all_pairs_of_a_year_together(comman
     assert (read["missing"], read["pairs"]["STS12"]) == ([], 5 * PAIRS)
 
 
+def test_the_document_states_the_draws_that_were_made(command: Command, tmp_path: Path) -> None:
+    files(tmp_path / "sets")
+    drawn = [
+        document(command, tmp_path / "sets", "--resamples", given)["bootstrap"]["resamples"]
+        for given in ("101", "1001")
+    ]
+    assert drawn == [101, 1000]
+
+
 def test_a_year_can_be_the_mean_of_its_subsets(command: Command, tmp_path: Path) -> None:
     expected = files(tmp_path / "sets")
     found = document(command, tmp_path / "sets", "--aggregate", "mean")["evaluators"]["sbert"]

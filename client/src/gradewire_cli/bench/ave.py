@@ -17,6 +17,7 @@ from gradewire_cli.results.tables import Table, count, differing, estimated, mea
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, draw_options, labelled_run_of
 from gradewire_cli.scoring.plan import scoring_options
+from gradewire_stats.agreement.ranks import RANK_DRAWS
 from gradewire_stats.ave import AveDifferences, AveOptions, AveProperties, AveRows, ave_differences, ave_properties
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _compute(call: TableCall) -> TableResult | None:
             "samples": len(file.chosen),
             "left_out": dict(file.left_out.counts),
             "options": chosen,
-            "bootstrap": described_draws(run.resamples, run.seed, unit="question"),
+            "bootstrap": described_draws(min(run.resamples, RANK_DRAWS), run.seed, unit="question"),
             "evaluators": found,
             "baseline": options["baseline"],
             "differences": gains,

@@ -16,6 +16,7 @@ from gradewire_cli.results.tables import Cell, Table, count, estimated, measured
 from gradewire_cli.rows.official.sts import SUBSETS, missing_files
 from gradewire_cli.scoring.labelled_run import RESAMPLES, described_draws, draw_options, labelled_run_of
 from gradewire_cli.scoring.plan import scoring_options
+from gradewire_stats.agreement.ranks import RANK_DRAWS
 from gradewire_stats.sts import StsPairs, StsResult, sts_result
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _compute(call: TableCall) -> TableResult:
             "pairs": {task: judged.datasets.count(task) for task in tasks},
             "missing": missing,
             "ungraded": labelled.unlabelled,
-            "bootstrap": described_draws(run.resamples, run.seed, unit="pair"),
+            "bootstrap": described_draws(min(run.resamples, RANK_DRAWS), run.seed, unit="pair"),
             "evaluators": {
                 label: {
                     "tasks": each.tasks,
