@@ -5,7 +5,7 @@ PYTHON ?= python3
 TORCH ?= torch==2.13.0
 DATA ?= .data
 FIGURES ?= .figures.jsonl
-# Three workers on two cores: a third of a test's time is waiting.
+# Three workers on two cores: a third of a test's time is waiting. Threads of numpy would wait for each other.
 WORKERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -65,7 +65,7 @@ validate-deploy: $(VENV)/.dev-installed $(MODEL) ## check Dockerfiles, compose, 
 
 test: ## run all checks of CI: lint, types, import rules, unit and end-to-end tests
 	@$(TIMED); $(MAKE) --no-print-directory -j 4 -Oline lint test-needs test-compile test-typescript; \
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not alone and not hostile"; $(MAKE) --no-print-directory -j 2 -Oline test-alone test-export
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not alone and not hostile"; $(MAKE) --no-print-directory -j 2 -Oline test-alone test-export
 
 test-needs: $(VENV)-export/.installed $(MODEL) $(VENV)/.dev-installed $(NODE_MODULES)/.installed # what takes long to fetch or to build, beside lint
 	@$(TIMED); $(BIN)/gradewire triton install; $(BIN)/python -m tests.support.judges.smollm2

@@ -128,10 +128,9 @@ def features(data: Path, model: str, grader: str, repository: Path) -> ScoredRow
 
 def shipped_fit(model: str, grader: str) -> CorrectnessFit:
     """Return a model's fit in the catalog, with a grader or without ("")."""
-    fits = find_model(model).calibrations
-    (text,) = (
-        each.fit for each in fits if each.metric == "correctness" and dict(each.parameters).get("grader", "") == grader
-    )
+    parameters = {"grader": grader} if grader else {}
+    fits = [each for each in find_model(model).calibrations if each.metric == "correctness"]
+    (text,) = (each.fit for each in fits if dict(each.parameters) == parameters)
     return read_fit(text, features_of(grader), version=VERSION)
 
 

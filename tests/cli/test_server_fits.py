@@ -19,7 +19,7 @@ def test_the_catalogs_fit_is_told_and_where_a_build_is_too_old_for_it_how_to_get
     name, lines = fitted_for(minilm, NAME)
     assert name.startswith(f"{NAME}@")
     told = [line for line in lines if "correctness" in line]
-    assert len(told) == 3  # without a grader, and with either
+    assert len(told) == 4  # without a grader, with either, and for votes
     assert all("catalog" in line and "too old" not in line for line in told)
 
     shutil.copytree(minilm / NAME, tmp_path / NAME)
@@ -35,7 +35,10 @@ def test_the_catalogs_fit_is_told_and_where_a_build_is_too_old_for_it_how_to_get
     _, lines = fitted_for(tmp_path, NAME)
     assert [line for line in lines if "correctness" in line] == [
         f"{metric}: this build is too old for the catalog's fit. Run: gradewire models build {NAME}"
-        for metric in ("correctness", "correctness?grader=grader-base", "correctness?grader=grader-mini")
+        for metric in (
+            "correctness",
+            *(f"correctness?{fit}" for fit in ("fit=votes", "grader=grader-base", "grader=grader-mini")),
+        )
     ]
 
 

@@ -215,8 +215,14 @@ def test_only_the_engine_and_figures_need_an_extra_to_be_imported(installed: Ins
     # Commands that compute statistics or draw pages, and what reads the engine's settings, fits and prompts.
     command = ("agree", "bench", "calibrate", "compare", "label.", "leaderboard", "load", "pages", "rank", "server_")
     command += ("bulk",)
-    command += ("results.accuracy_tables", "scoring.choosers", "scoring.evaluator_labels", "scoring.labelled")
-    command += ("options.labelled", "results.interval_notes", "results.page_file", "score.by")
+    command += (
+        "results.accuracy_tables",
+        "scoring.choosers",
+        "scoring.class_judging",
+        "scoring.evaluator_labels",
+        "scoring.labelled",
+    )
+    command += ("options.labelled", "results.error_classes", "results.interval_notes", "results.page_file", "score.by")
     allowed = (*(f"gradewire.{name}" for name in library), *(f"gradewire_cli.{name}" for name in command))
     assert all(name.startswith(allowed) for name in missing), [n for n in missing if not n.startswith(allowed)]
     done = installed.run("python", "-c", IMPORT_ALL, extras=("agree",))

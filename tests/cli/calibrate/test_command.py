@@ -254,6 +254,7 @@ def test_a_level_of_the_stored_probability_is_fitted_and_served(
     assert "slope" in run("--show").stdout
 
 
+@pytest.mark.timeout(300)  # twenty learning curves, beside other tests
 def test_added_labels_go_into_a_fit_and_the_report_says_what_they_bring(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

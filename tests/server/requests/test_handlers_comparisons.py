@@ -29,7 +29,7 @@ class Stubborn(HashEngine):
 async def test_closing_waits_for_comparisons_that_are_cancelled_behind_their_reply() -> None:
     engine = Stubborn()
     engine.let_go = asyncio.Event()
-    handlers = handlers_over(engine, deadlines=Deadlines(default_s=0.01, max_s=0.2))
+    handlers = handlers_over(engine, deadlines=Deadlines(default_s=0.1, max_s=0.2))
     reply = await handlers.compare(REQUEST)
     assert reply.pairs[0].status == types_pb2.STATUS_TIMEOUT
     closing = asyncio.create_task(handlers.close())

@@ -48,9 +48,11 @@ def _derived(
     identities: dict[str, str] = {}
     # A fit of `auto` names the fit of `correctness` that it uses, so it comes after this fit.
     for calibration in sorted(base.calibrations, key=lambda each: each.metric != "correctness"):
-        if not calibration.fit:
+        parameters = dict(calibration.parameters)
+        # The comparison is of the usual fits, so a fit with a name is not derived.
+        if not calibration.fit or "fit" in parameters:
             continue
-        parameters, fit = dict(calibration.parameters), json.loads(calibration.fit)
+        fit = json.loads(calibration.fit)
         changes: dict[str, Any] = {"model": model.name, "model_digest": model.digest}
         if grader := parameters.get("grader", ""):
             if grader not in graders:

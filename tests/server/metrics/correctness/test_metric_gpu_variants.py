@@ -153,4 +153,4 @@ def test_a_variant_without_a_comparison_says_that_it_has_no_fit() -> None:
             assert has_fits == (model.compared_fits is not None), name
             assert {each.model_digest for each in model.calibrations if each.fit} <= {model.digest}
     texts = np.array([each.fit for each in load_catalog()[ENCODER].calibrations])
-    assert len(set(texts)) == len(texts) == 4
+    assert len(set(texts)) == len(texts) == 3
