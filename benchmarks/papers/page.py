@@ -102,7 +102,7 @@ class Papers:
         for key in dict.fromkeys(row.source for row in rows):
             source = self.about["sources"][key]
             link = f"[{source['data']}](../../benchmarks/results/{source['page']}#{source['anchor']})"
-            yield f"Ours: {link}, by `{source['command']}`.\n"
+            yield f"Ours: {link},\nby `{source['command']}`.\n"
             yield "| row | column | printed | ours | difference | reason |"
             yield "|---|---|---:|---:|---:|---|"
             yield from (self._line(row) for row in rows if row.source == key)

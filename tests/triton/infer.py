@@ -1,7 +1,5 @@
 """Requests to a Triton server, and the same in this process."""
 
-import os
-import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -48,16 +46,10 @@ def wanted(outputs: Sequence[str]) -> list[tritonclient.grpc.InferRequestedOutpu
 
 @contextmanager
 def busy_stubs(server: TritonServer) -> Iterator[None]:
-    """What is sent inside is executed after it."""
-    pids = server.stub_pids()
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
+    """Execute requests only after the block, in which they are sent."""
+    with server.stopped_stubs():
         yield
         time.sleep(0.3)  # for the requests to arrive; one that came later would be one run more, no error
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
 
 
 class Sent:

@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -55,19 +54,6 @@ def triton(shared_triton: TritonServer) -> TritonServer:
         shared_triton.kill()
         shared_triton.start()
     return shared_triton
-
-
-@contextmanager
-def busy_stubs(server: TritonServer) -> Iterator[None]:
-    """Triton takes requests and computes none; after a second it finds that odd and says that the stubs are ill."""
-    pids = server.stub_pids()
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
 
 
 def assert_well_since(server: Replica, since_s: float) -> None:
@@ -208,7 +194,7 @@ async def test_a_full_queue_is_told_and_does_not_open_the_breaker(
     texts = fresh_texts(5)
     async with replica(tmp_path, repository, triton.url, triton_max_in_flight=12) as server:
         await server.ask(next(texts))
-        with busy_stubs(triton):
+        with triton.stopped_stubs():
             calls = [asyncio.create_task(server.ask(next(texts))) for _ in range(12)]
             await until(server.failures, 20)
         await asyncio.gather(*calls)
@@ -225,7 +211,7 @@ async def test_a_deadline_ends_the_wait_and_harms_nobody_else(
     texts = fresh_texts(6)
     async with replica(tmp_path, repository, triton.url, triton_max_in_flight=2) as server:
         await server.ask(next(texts))
-        with busy_stubs(triton):
+        with triton.stopped_stubs():
             late = await asyncio.gather(*(server.ask(next(texts), timeout_s=0.6) for _ in range(4)))
             assert all(o.status in {"TIMEOUT", "DEADLINE_EXCEEDED"} for (o,) in late), late
             assert all(o.ended_s - o.sent_s < 10 for (o,) in late), late

@@ -1,4 +1,4 @@
-"""What stays of a text with a suffix."""
+"""Texts with a suffix, whole and cut."""
 
 import pytest
 from hypothesis import given

@@ -7,7 +7,8 @@ import signal
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -96,6 +97,18 @@ class TritonServer:
     def stub_pids(self) -> list[int]:
         """Processes that run the models, one per instance."""
         return self._process.stub_pids()
+
+    @contextmanager
+    def stopped_stubs(self) -> Iterator[None]:
+        """Takes requests and computes none. After a second the server calls its stubs unhealthy."""
+        pids = self.stub_pids()
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
 
     def shared_memory(self) -> list[Path]:
         """Its files of shared memory."""

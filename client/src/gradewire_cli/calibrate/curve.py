@@ -72,7 +72,7 @@ def curve_of_threshold(rows: LabelledScores, objective: Objective, seed: int) ->
         "accuracy": partial(_accuracy, RIGHT_FROM),
         "balanced accuracy": balanced_accuracy,
     }
-    return _curve(predict, rows, statistics, rows.verdicts, seed=seed)
+    return _curve(predict, _curve_rows(rows), statistics, rows.verdicts, seed=seed)
 
 
 def curve_of_level(
@@ -92,7 +92,7 @@ def curve_of_level(
         "ECE": partial(calibration_error, bins=bins),
         "accuracy": partial(_accuracy, RIGHT_FROM),
     }
-    return _curve(predict, rows, statistics, found.probabilities(), seed=seed)
+    return _curve(predict, _curve_rows(rows), statistics, found.probabilities(), seed=seed)
 
 
 def curve_of_probability(
@@ -113,7 +113,7 @@ def curve_of_probability(
         return log_odds(fitted_model(found.where(fitted_on)), found.values[read])
 
     statistics: dict[str, Quality] = {"AUC": auc, "accuracy": partial(_accuracy, 0.0)}
-    return _curve(predict, rows, statistics, None, draws=_DRAWS_OF_TREES, folds=_FOLDS_OF_TREES, seed=seed)
+    return _curve(predict, _curve_rows(rows), statistics, None, draws=_DRAWS_OF_TREES, folds=_FOLDS_OF_TREES, seed=seed)
 
 
 def curve_of_cascade(scored: ScoredCascade, half: Half | None, delta: float, seed: int) -> Curve:
@@ -136,7 +136,7 @@ def curve_of_cascade(scored: ScoredCascade, half: Half | None, delta: float, see
     statistics: dict[str, Quality] = {"decided without a judge": _decided, "wrong among these": _wrong_of_decided}
     keys = [key for key, is_kept in zip(question_keys(cheap.questions), kept, strict=True) if is_kept]
     added = CurveRows(right=rows.right, keys=keys, added=cheap.added[kept])
-    return _curve_of(predict, added, statistics, None, seed=seed)
+    return _curve(predict, added, statistics, None, seed=seed)
 
 
 def _decided(values: NDArray[np.float64], _: NDArray[np.bool_]) -> float:
@@ -152,21 +152,11 @@ def _accuracy(cut: float, values: NDArray[np.float64], right: NDArray[np.bool_])
     return float(np.mean((values >= cut) == right))
 
 
+def _curve_rows(rows: LabelledScores) -> CurveRows:
+    return CurveRows(right=rows.right, keys=question_keys(rows.questions), added=rows.added)
+
+
 def _curve(  # noqa: PLR0913 - the fit, the rows, the statistics, and three numbers
-    predict: Predict,
-    rows: LabelledScores,
-    statistics: Mapping[str, Quality],
-    present: NDArray[np.float64] | None,
-    *,
-    seed: int,
-    draws: int = DRAWS,
-    folds: int = FOLDS,
-) -> Curve:
-    added = CurveRows(right=rows.right, keys=question_keys(rows.questions), added=rows.added)
-    return _curve_of(predict, added, statistics, present, draws=draws, folds=folds, seed=seed)
-
-
-def _curve_of(  # noqa: PLR0913 - as above
     predict: Predict,
     rows: CurveRows,
     statistics: Mapping[str, Quality],
