@@ -5,6 +5,7 @@ import shutil
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -93,6 +94,40 @@ async def test_a_model_that_fails_already_at_start_is_mended_too(fake: FakeTrito
         while not engine.health().models[MODEL]:  # noqa: ASYNC110 - only its state says so
             await asyncio.sleep(0.01)
     await engine.close()
+
+
+class HoldingTriton(FakeTriton):
+    """Describes its model at once to the first caller, and to later ones when `go_on` is set."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.descriptions = 0
+        self.checked, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def ModelConfig(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
+        self.descriptions += 1
+        if self.descriptions > 1:
+            self.checked.set()
+            await self.go_on.wait()
+        return await super().ModelConfig(request, context)
+
+
+async def test_a_check_that_began_during_the_first_load_does_not_load_again(minilm: Path) -> None:
+    async with HoldingTriton(minilm / MODEL) as fake:
+        fake.gate.clear()
+        config = EngineConfig(minilm, preload=("",), triton=TritonConfig(fake.url, poll_s=0.05, timeout_s=30))
+        opening = asyncio.create_task(Backends.open(config, CollectorRegistry()))
+        async with asyncio.timeout(20):
+            await fake.checked.wait()
+        fake.gate.set()
+        engine = await opening
+        requests = len(fake.requests)
+        fake.go_on.set()
+        async with asyncio.timeout(20):
+            while fake.descriptions < 4:  # noqa: ASYNC110 - the other side's count has no event
+                await asyncio.sleep(0.01)
+        assert len(fake.requests) == requests, "nothing was loaded or probed again"
+        await engine.close()
 
 
 async def test_one_failure_is_no_reason_to_unload_a_model(engine: Backends, fake: FakeTriton) -> None:

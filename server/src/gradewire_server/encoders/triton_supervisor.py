@@ -247,6 +247,8 @@ class TritonSupervisor:
     async def _look_at_awaited(self, name: str, followed: ModelHealth) -> None:
         await self._client.served(name)
         followed.described()
+        if name in self._library.loaded:
+            return  # a load that was in progress has ended since this check began
         await self._reload(name, followed)
         error = self._source.opening_errors.get(name)
         if error is not None:
