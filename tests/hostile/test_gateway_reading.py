@@ -29,6 +29,8 @@ from gradewire_proto.v1 import scoring_pb2
 Read: TypeAlias = Callable[[Any], object]
 _GROWTH: Final = 8
 _TRIES: Final = 3
+_MOST_SHARE: Final = 1 / 4
+"""Of the time that a reply takes, what the event loop may be late by, in the best of the tries."""
 _LINEAR: Final = 1.1
 _FREE_S: Final = 10e-9
 """Added for each character, so that steps and caches do not count where reading takes next to no time."""
@@ -97,10 +99,10 @@ CASES: Final = [
 ]
 
 
-def least_s(read: Read, text: object) -> float:
+def least_s(read: Read, text: object, tries: int = _TRIES) -> float:
     """The least time of some tries, of this thread alone, whatever else runs."""
     taken = []
-    for _ in range(_TRIES):
+    for _ in range(tries):
         begun = time.thread_time()
         with suppress(ProblemError, InvalidRequest):
             read(text)
@@ -108,18 +110,18 @@ def least_s(read: Read, text: object) -> float:
     return min(taken)
 
 
-def slope(read: Read, shape: Shape, least: int, most: int) -> float:
+def slope(read: Read, shape: Shape, least: int, most: int, tries: int = _TRIES) -> float:
     """The slope of log time over log size: 1 where it is linear, 2 where it is quadratic."""
-    taken_s = [least_s(read, shape(size)) + _FREE_S * size for size in (least, most)]
+    taken_s = [least_s(read, shape(size), tries) + _FREE_S * size for size in (least, most)]
     return math.log(taken_s[1] / taken_s[0], most / least)
 
 
-def least_slope(read: Read, shape: Shape, least: int, most: int) -> float:
-    """The least of some tries: another process may have taken the processor during one."""
+def least_slope(read: Read, shape: Shape, least: int, most: int, enough: float = _LINEAR) -> float:
+    """The least of some tries, up to one that is less than enough: another process may have taken the processor."""
     found = math.inf
-    for _ in range(_TRIES):
-        found = min(found, slope(read, shape, least, most))
-        if found < _LINEAR:
+    for tries in (1, *[_TRIES] * _TRIES):
+        found = min(found, slope(read, shape, least, most, tries))
+        if found < enough:
             break
     return found
 
@@ -141,7 +143,7 @@ def whole_slope(read: Read, shape: Shape) -> float:
 @pytest.mark.parametrize(("shape", "read"), CASES)
 def test_reading_takes_linear_time(shape: Shape, read: Read) -> None:
     most = _MOST_READ.get(read, 128_000)
-    assert least_slope(read, shape, most // _GROWTH, most) < _MOST_SLOPE
+    assert least_slope(read, shape, most // _GROWTH, most, _MOST_SLOPE) < _MOST_SLOPE
 
 
 @pytest.mark.hostile
@@ -189,8 +191,8 @@ async def test_the_event_loop_takes_turns_while_a_body_is_read(
         wire_server() as wire,
         gateway_over(f"127.0.0.1:{wire.port}", rewards=settings) as gateway,
     ):
-        shares = []
-        for _ in range(_TRIES):
+        shares: list[float] = []
+        while len(shares) < _TRIES and min(shares, default=1) >= _MOST_SHARE:
             begun_s = time.perf_counter()
             async with taking_turns() as turns:
                 reply = await gateway.post(path, body)
@@ -199,7 +201,9 @@ async def test_the_event_loop_takes_turns_while_a_body_is_read(
             name = request.node.callspec.id
             figure(f"{name}: the event loop was late by at most", round(turns.latest_s * 1e3), "ms", bound="<= 50")
             assert (await gateway.post(SLIME_PATH, slime("x"))).json() == 1
-        assert min(shares) < 1 / 4, "a thread gives way every 5 ms; on the loop one turn would take most of the time"
+        assert min(shares) < _MOST_SHARE, (
+            "a thread gives way every 5 ms; on the loop one turn would take most of the time"
+        )
 
 
 _ITEM: Final = {"references": ["a"], "prediction": "a"}
@@ -217,12 +221,12 @@ async def test_the_event_loop_takes_turns_while_chunks_of_one_byte_come(figure: 
             return connection.recv(100)
 
     async with wire_server() as wire, gateway_over(f"127.0.0.1:{wire.port}") as gateway:
-        shares = []
-        for _ in range(_TRIES):
+        shares: list[float] = []
+        while len(shares) < _TRIES and min(shares, default=1) >= _MOST_SHARE:
             begun_s = time.perf_counter()
             async with taking_turns() as turns:
                 assert (await asyncio.to_thread(answer, gateway.port)).startswith(b"HTTP/1.1 200")
             shares.append(turns.latest_s / (time.perf_counter() - begun_s))
             late_ms = round(turns.latest_s * 1e3)
             figure("chunks of one byte: the event loop was late by at most", late_ms, "ms", bound="<= 50")
-        assert min(shares) < 1 / 4, "a turn gets a few kilobytes; a hundred of them would take most of the time"
+        assert min(shares) < _MOST_SHARE, "a turn gets a few kilobytes; a hundred of them would take most of the time"
