@@ -338,13 +338,12 @@ def test_meta_pages_that_are_overwritten_are_never_read(tmp_path: Path) -> None:
     directory.close()
 
 
-_OTHER = """
+_OTHER = f"""
 import sys
 from pathlib import Path
-from tests.server.storage.test_lmdb_environment import opened
-from gradewire_server.storage.lmdb_environment import StoreDirectory
+from gradewire_server.storage.lmdb_environment import StoreDirectory, WatchedEnvironment
 directory = StoreDirectory(Path(sys.argv[1]))
-environment = opened(directory)
+environment = WatchedEnvironment(directory, directory.path / "part", max_bytes={_MIB}, durable=False)
 print("open", flush=True)
 sys.stdin.readline()
 environment.rebuild()
