@@ -37,10 +37,22 @@ from gradewire_models.runtime import cpu_session_options, onnxruntime
 Ids = NDArray[np.int64]
 TEXTS = [np.random.default_rng(length).integers(2, len(WORDS), length) for length in (1, 2, 3, 5, 8, 13, 21, 34)]
 BOTH = pytest.mark.parametrize("architecture", ["bert", "mpnet"])
+PLAIN: dict[str, Setting] = {"smoothing": 0.0, "outliers": 0, "hidden_outliers": 0}
 
 
 def write(package: Package, model: CatalogModel) -> onnx.ModelProto:
     return make_graph(read_encoder(package.weights, model), model, published(package))
+
+
+@cache
+def written_int8(package: Package, **changes: Setting) -> onnx.ModelProto:
+    """Write a graph once for all tests, which leave it as it is."""
+    return write(package, int8_variant(package, **changes))
+
+
+@cache
+def written_nbits(package: Package) -> onnx.ModelProto:
+    return write(package, variant(package, "matmul-nbits", NBITS))
 
 
 def open_graph(graph: onnx.ModelProto, optimised: Path | None = None) -> onnxruntime.InferenceSession:
@@ -60,12 +72,12 @@ def sentences(session: onnxruntime.InferenceSession, texts: list[Ids]) -> NDArra
 
 
 @BOTH
-@pytest.mark.parametrize("changes", [{}, {"outliers": 0, "hidden_outliers": 0}])
+@pytest.mark.parametrize("changes", [{}, PLAIN])
 def test_vectors_stay_near_those_of_the_weights(
     packages: dict[str, Package], architecture: str, changes: dict[str, Setting]
 ) -> None:
     package = packages[architecture]
-    found = sentences(open_graph(write(package, int8_variant(package, **changes))), TEXTS)
+    found = sentences(open_graph(written_int8(package, **changes)), TEXTS)
     expected = np.stack([text.sentence for text in reference_vectors(package.weights, package.model, TEXTS)])
     assert np.sum(found * expected, axis=1).min() > 0.99
 
@@ -73,13 +85,12 @@ def test_vectors_stay_near_those_of_the_weights(
 @BOTH
 def test_nbits_vectors_stay_near_those_of_the_weights(packages: dict[str, Package], architecture: str) -> None:
     package = packages[architecture]
-    found = sentences(open_graph(write(package, variant(package, "matmul-nbits", NBITS))), TEXTS)
+    found = sentences(open_graph(written_nbits(package)), TEXTS)
     expected = np.stack([text.sentence for text in reference_vectors(package.weights, package.model, TEXTS)])
     assert np.sum(found * expected, axis=1).min() > 0.98
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.5])
-@pytest.mark.parametrize("outliers", [0, 2])
+@pytest.mark.parametrize(("smoothing", "outliers"), [(0.0, 0), (0.5, 2)])
 def test_onnxruntime_takes_its_integer_kernel_for_every_product(
     bert: Package, smoothing: float, outliers: int, tmp_path: Path
 ) -> None:
@@ -98,13 +109,12 @@ def test_onnxruntime_takes_its_integer_kernel_for_every_product(
 
 
 @BOTH
-@pytest.mark.parametrize("changes", [{}, {"smoothing": 0.0, "outliers": 0}, None])
+@pytest.mark.parametrize("changes", [{}, PLAIN, None])
 def test_a_text_alone_is_what_it_is_in_any_batch(
     packages: dict[str, Package], architecture: str, changes: dict[str, Setting] | None
 ) -> None:
     package = packages[architecture]
-    model = variant(package, "matmul-nbits", NBITS) if changes is None else int8_variant(package, **changes)
-    session = open_graph(write(package, model))
+    session = open_graph(written_nbits(package) if changes is None else written_int8(package, **changes))
     alone = np.concatenate([sentences(session, [text]) for text in TEXTS])
     rng = np.random.default_rng(5)
     for count in (2, 3, 5, 8):
@@ -115,9 +125,10 @@ def test_a_text_alone_is_what_it_is_in_any_batch(
 
 @pytest.mark.parametrize("method", ["int8", "matmul-nbits"])
 def test_a_build_gives_the_same_bytes_again(bert: Package, method: str) -> None:
-    model = int8_variant(bert) if method == "int8" else variant(bert, method, NBITS)
-    first, second = (write(bert, model).SerializeToString(deterministic=True) for _ in range(2))
-    assert first == second
+    is_int8 = method == "int8"
+    first = written_int8(bert) if is_int8 else written_nbits(bert)
+    second = write(bert, int8_variant(bert) if is_int8 else variant(bert, method, NBITS))
+    assert first.SerializeToString(deterministic=True) == second.SerializeToString(deterministic=True)
 
 
 def test_what_is_excluded_stays_as_it_was(bert: Package) -> None:
