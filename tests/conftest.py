@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 from tests.support.debian.chromium import headless_chromium
-from tests.support.examples import USUAL
+from tests.support.examples import FIXED, USUAL
 from tests.support.figures import figure, pytest_addoption, pytest_terminal_summary  # noqa: F401 - hooks, a fixture
 from tests.support.models.kept_graphs import keep_graphs
 from tests.support.processes import (  # noqa: F401 - hooks
@@ -47,7 +47,7 @@ logging.getLogger("asyncio").addFilter(_is_not_of_a_closed_loop)
 
 # How long an example takes says nothing on a machine that does other things as well. What CI draws is the same every
 # time; `make test-search` draws afresh, and more.
-hypothesis.settings.register_profile("fixed", deadline=None, max_examples=USUAL, derandomize=True, database=None)
+hypothesis.settings.register_profile("fixed", deadline=None, max_examples=FIXED, derandomize=True, database=None)
 hypothesis.settings.register_profile(
     "search", deadline=None, max_examples=10 * USUAL, derandomize=False, print_blob=True
 )
