@@ -35,7 +35,8 @@ def antonym_table(directory: Path) -> str:
 def _pairs(directory: Path, part: str) -> set[tuple[str, str]]:
     senses: dict[str, tuple[list[str], list[list[str]]]] = {}
     for line in _lines(directory, part):
-        if line.startswith("  "):
+        # An opposite is a pointer of both senses, so the many senses without one need no reading.
+        if line.startswith("  ") or " ! " not in line:
             continue
         fields = line.partition("|")[0].split()
         end = 4 + 2 * int(fields[3], 16)

@@ -96,8 +96,14 @@ def check(pieces: WordPieces, tokenizer: Tokenizer, texts: list[str], max_tokens
             assert cut == bool(expected.overflowing)
 
 
-@pytest.mark.parametrize("as_text", [False, True], ids=["special tokens", "as text"])
-@pytest.mark.parametrize("max_tokens", [3, 9, 256])
+@pytest.mark.parametrize(
+    ("max_tokens", "as_text"),
+    [
+        pytest.param(3, False, id="3-special tokens"),
+        pytest.param(9, True, id="9-as text"),
+        pytest.param(256, False, id="256-special tokens"),
+    ],
+)
 def test_the_ids_are_those_of_the_library(minilm_path: Path, max_tokens: int, as_text: bool) -> None:  # noqa: FBT001 - a parameter
     tokenizer = cut_at(minilm_path, max_tokens)
     tokenizer.encode_special_tokens = as_text
@@ -111,12 +117,14 @@ def test_the_ids_are_those_of_the_library(minilm_path: Path, max_tokens: int, as
     compare()
 
 
-@pytest.mark.parametrize("around", ["a{}b", "a {} b", "{}[CLS]"])
-def test_characters_of_all_scripts_are_read_like_the_library_reads_them(minilm_path: Path, around: str) -> None:
+@pytest.mark.parametrize(("around", "step"), [("a{}b", 1), ("a {} b", 3), ("{}[CLS]", 5)])
+def test_characters_of_all_scripts_are_read_like_the_library_reads_them(
+    minilm_path: Path, around: str, step: int
+) -> None:
     tokenizer = cut_at(minilm_path, 256)
     pieces = of(tokenizer)
     points = [*range(0x3100), *range(0x3100, 0xD800, 61), *range(0xE000, 0x110000, 97)]
-    characters = list(map(chr, points))
+    characters = list(map(chr, points[::step]))
     texts = [around.format(each) for each in characters]
     for start in range(0, len(texts), 4096):
         part = texts[start : start + 4096]
