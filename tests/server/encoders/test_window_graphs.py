@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.server.conftest import OpenBackends
 from tests.support.examples import example_count
+from tests.support.models.tiny_models import make_package
 
 from gradewire import Scorer
+from gradewire_models.build.install import build_model
 from gradewire_models.build.quality import own_rows
 from gradewire_models.processor import has_vnni
 from gradewire_models.repository.built import BuiltModel, load_built
@@ -96,14 +98,14 @@ def assert_same(scorers: dict[str, Scorer], items: Sequence[dict[str, Any]]) -> 
 @needs_vnni
 def test_scores_of_real_rows_are_those_of_fp32(scorers: dict[str, Scorer]) -> None:
     rows = own_rows().rows
-    items = [{"references": row.references, "prediction": row.prediction} for row in rows[::9]]
+    items = [{"references": row.references, "prediction": row.prediction} for row in rows[::18]]
     # Answers to other questions, joined, in which no reference need be.
     items += [
         {
             "references": row.references,
             "prediction": " ".join(each.prediction for each in rows[(place * 7) % 400 :][:20] if each is not row),
         }
-        for place, row in enumerate(rows[::31])
+        for place, row in enumerate(rows[::62])
     ]
     assert_same(scorers, items)
 
@@ -252,28 +254,29 @@ import sys
 from pathlib import Path
 from gradewire_models.repository.built import load_built
 from gradewire_server.encoders.window_graphs import provide_graph
-print(provide_graph(load_built(Path(sys.argv[1]), "all-MiniLM-L6-v2"), Path(sys.argv[2])))
+print(provide_graph(load_built(Path(sys.argv[1]), "tiny-bert"), Path(sys.argv[2])))
 """
 
 
-def test_processes_that_open_at_once_write_one_graph_and_a_damaged_one_again(
-    minilm: Path, model: BuiltModel, tmp_path: Path
-) -> None:
+def test_processes_that_open_at_once_write_one_graph_and_a_damaged_one_again(tmp_path: Path) -> None:
+    package = make_package(tmp_path / "wheels", "bert")
+    model = build_model(package.model, tmp_path / "models", wheels=package.wheels).model
     folder = tmp_path / FOLDER
-    command = [sys.executable, "-c", _PROVIDE, str(minilm), str(folder)]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    command = [sys.executable, "-c", _PROVIDE, str(tmp_path / "models"), str(folder)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     said = {process.communicate(timeout=120)[0].strip() for process in running}
-    assert [process.returncode for process in running] == [0, 0, 0]
+    assert [process.returncode for process in running] == [0, 0]
     (path,) = map(Path, said)
     assert [file for file in folder.iterdir() if file.name != ".lock"] == [path]
     written_ns = path.stat().st_mtime_ns
     assert provide_graph(model, folder) == path
     assert path.stat().st_mtime_ns == written_ns, "a sound graph is not written again"
-    path.write_bytes(path.read_bytes()[:1000])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:1000])
     assert provide_graph(model, folder) == path
-    assert path.stat().st_size > 1 << 20
+    assert path.stat().st_size == len(whole)
     session = WindowSession(model, path)
-    assert 0.01 < session.cosine_error < 0.2
+    assert 0 < session.cosine_error < 0.5
 
 
 def test_a_failing_writer_is_told_by_its_last_line(model: BuiltModel, tmp_path: Path) -> None:
