@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from gradewire_server.domain.items import Failure, Status
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgePrompt
 from gradewire_server.judges.backend import JudgeUnavailableError
 from gradewire_server.judges.local.judge import EmbeddedJudge
+from gradewire_server.judges.remote import triton_judge
 from gradewire_server.judges.remote.errors import RemoteError
 from gradewire_server.judges.remote.judge import RemoteJudge
 from gradewire_server.judges.remote.triton import TritonJudges
@@ -69,10 +71,11 @@ async def both(
     return [(one.answer, other.answer) for one, other in zip(ours, theirs, strict=True)]
 
 
-async def test_choices_are_those_of_the_embedded_judge(triton: TritonServer) -> None:
-    needs: list[Choose | Generate] = [choose(answer) for answer in (*ANSWERS, "word " * 2500)]
-    needs += [choose(answer, fixed=OTHER) for answer in ANSWERS] + [choose("alone", fixed=())]
-    async with judging(max_item_tokens=2048) as (here, _), opened(triton.url) as there:
+async def test_choices_are_those_of_the_embedded_judge(triton: TritonServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton_judge, "_LIMITS", replace(triton_judge._LIMITS, max_item_tokens=300))
+    needs: list[Choose | Generate] = [choose(answer) for answer in (*ANSWERS, "word " * 400)]
+    needs += [choose(answer, fixed=OTHER) for answer in ANSWERS[:4]] + [choose("alone", fixed=())]
+    async with judging(max_item_tokens=300) as (here, _), opened(triton.url) as there:
         pairs = await both(here, there, needs)
     for one, other in pairs:
         assert isinstance(one, Choice)
@@ -86,7 +89,7 @@ async def test_choices_are_those_of_the_embedded_judge(triton: TritonServer) -> 
 
 
 async def test_texts_are_those_of_the_embedded_judge_and_end_where_they_should(triton: TritonServer) -> None:
-    needs: list[Choose | Generate] = [generate(answer, max_tokens=12) for answer in ANSWERS[:4]]
+    needs: list[Choose | Generate] = [generate(answer, max_tokens=8) for answer in ANSWERS[:3]]
     needs.append(generate("Paris", max_tokens=40, stop=(" ",)))
     async with judging(max_item_tokens=2048) as (here, _), opened(triton.url) as there:
         pairs = await both(here, there, needs)
