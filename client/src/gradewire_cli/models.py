@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gradewire.transport import Transport
 
 _DEADLINE_S = 30.0
-_JUDGE = ("judge_url", "judge_backend", "judge_key_env", "judge_remote_model", "judge_reasoning_tokens")
+_JUDGE = ("judge_url", "judge_backend", "judge_key_env", "judge_remote_model", "judge_reasoning_tokens", "judge_device")
 # These connection options matter only for scoring.
 _FIXED: dict[str, Any] = {"cache_dir": None, "models_dir": None, "deadline_s": _DEADLINE_S, **dict.fromkeys(_JUDGE)}
 

@@ -33,6 +33,22 @@ def test_an_engine_takes_as_many_threads_as_it_is_given(
     assert given == {"max_deadline_s": 600.0, "disk_directory": tmp_path, **settings}
 
 
+def test_an_engine_runs_its_judge_on_the_device_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, Any]] = []
+
+    def transport(**values: Any) -> StubTransport:
+        given.append(values)
+        return StubTransport()
+
+    monkeypatch.setattr(connection, "embedded_transport", transport)
+    monkeypatch.delenv("GRADEWIRE_SERVER", raising=False)
+    for device in (None, "cuda:1"):
+        asked = ConnectionOptions(server=None, token=None, tls=None, cache_dir=None, deadline_s=60, judge_device=device)
+        asked.client()
+        assert asked.arguments == ([] if device is None else ["--judge-device", device])
+    assert [each.get("judge_device", "unset") for each in given] == ["unset", "cuda:1"]
+
+
 SERVER = ("--judge-url", "http://h", "--judge-remote-model", "m")
 
 
@@ -102,11 +118,26 @@ def test_a_decision_model_is_named_as_such() -> None:
             "NO_SUCH: the variable is not set",
         ),
         (["--judge-url", "http://h", "--judge-remote-model", "m", "--server", "h:1"], "for scoring in this process"),
+        (["--judge-device", "cuda", "--server", "h:1"], "--judge-device is only for scoring in this process"),
+        ([*SERVER, "--judge-device", "cuda"], "--judge-device is only for a judge in this process"),
     ],
 )
 def test_wrong_usage_says_the_way_out(arguments: list[str], said: str, command: Command, tmp_path: Path) -> None:
     done = command("score", write_rows(tmp_path / "a.jsonl", []), *arguments)
     assert (done.exit_code, said in done.stderr) == (2, True), done.output
+
+
+def test_a_device_that_is_none_is_refused_in_one_line(
+    minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write_rows(tmp_path / "a.jsonl", [{"references": ["a"], "prediction": "a"}])
+    monkeypatch.setattr(sys, "argv", ["gradewire", "score", str(file), "--judge-device", "gpu"])
+    monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(minilm))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    told = capsys.readouterr().err
+    assert (ended.value.code, told.count("\n")) == (2, 1), told
+    assert "judge_device: must be cpu, cuda or cuda:N" in told
 
 
 @pytest.mark.parametrize("pasted", ["sk-realkey-abc", "hf_realkey", "REALKEY123", "Bearer realkey", "realkey\n"])

@@ -35,6 +35,11 @@ _SECONDS: Final = click.FloatRange(min=0, min_open=True)
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\]]+):(?P<port>[0-9]{1,5})")
 # Loggers of the engine in this process that report unusable judges.
 _LOGS_OF_JUDGES: Final = ("gradewire_server.judges.service", "gradewire_server.judges.remote.requests")
+_FOR_THIS_PROCESS: Final = {
+    "cache_dir": "--disk-directory",
+    "models_dir": "--model-repository",
+    "judge_device": "--judge-device",
+}
 _TLS_FIELDS: Final = {
     "tls_ca": "root_certificates",
     "tls_cert": "certificate_chain",
@@ -54,6 +59,7 @@ class ConnectionOptions:
         deadline_s: Deadline of one batch of rows, in seconds.
         models_dir: Directory of built models for the engine in this process. None means the engine's default.
         judge_server: Judge server of the engine in this process. None means the judge server in the engine's settings.
+        judge_device: Device of a judge in this process. None means the device in the engine's settings.
         wait_s: Maximum time until the server's first answer, in seconds.
     """
 
@@ -64,6 +70,7 @@ class ConnectionOptions:
     deadline_s: float
     models_dir: Path | None = None
     judge_server: JudgeServer | None = None
+    judge_device: str | None = None
     wait_s: float = CONNECT_TIMEOUT_S
     engine_threads: int | None = None
 
@@ -82,6 +89,8 @@ class ConnectionOptions:
             settings["model_repository"] = self.models_dir
         if self.judge_server is not None:
             settings |= self.judge_server.settings()
+        if self.judge_device is not None:
+            settings["judge_device"] = self.judge_device
         return AsyncClient(deadline_s=self.deadline_s, transport=embedded_transport(**settings))
 
     @contextlib.asynccontextmanager
@@ -107,8 +116,12 @@ class ConnectionOptions:
             return ["--server", self.server, *([] if self.tls is None else _tls_arguments(self.tls))]
         here = ["--embedded"] if os.environ.get(SERVER_VARIABLE) else []
         judge = [] if self.judge_server is None else self.judge_server.arguments
-        directories = {"--disk-directory": self.cache_dir, "--model-repository": self.models_dir}
-        return [*here, *judge, *written_options(directories)]
+        named = {
+            "--disk-directory": self.cache_dir,
+            "--model-repository": self.models_dir,
+            "--judge-device": self.judge_device,
+        }
+        return [*here, *judge, *written_options(named)]
 
     @property
     def description(self) -> str:
@@ -161,6 +174,7 @@ connection_options = stacked(
     deadline_option(BATCH_DEADLINE_S),
     wait_option,
     judge_server_options,
+    option("--judge-device"),
 )
 
 
@@ -249,7 +263,7 @@ def connection_of(options: Mapping[str, Any]) -> ConnectionOptions:
         server = None
     if server is not None:
         check_address(server)
-    for name, flag in {"cache_dir": "--disk-directory", "models_dir": "--model-repository"}.items():
+    for name, flag in _FOR_THIS_PROCESS.items():
         if server is not None and options[name] is not None:
             raise click.UsageError(f"{flag} is only for scoring in this process. Leave it out with --server")
     tls = tls_of(options)
@@ -260,6 +274,8 @@ def connection_of(options: Mapping[str, Any]) -> ConnectionOptions:
         raise click.UsageError(
             "--judge-url is only for scoring in this process. Leave it out, because a server's settings name its judges"
         )
+    if judge_server is not None and options["judge_device"] is not None:
+        raise click.UsageError("--judge-device is only for a judge in this process. Leave it out with --judge-url")
     return ConnectionOptions(
         server=server,
         token=options["token"],
@@ -268,5 +284,6 @@ def connection_of(options: Mapping[str, Any]) -> ConnectionOptions:
         deadline_s=options["deadline_s"],
         models_dir=options["models_dir"],
         judge_server=judge_server,
+        judge_device=options["judge_device"],
         wait_s=options["wait_s"],
     )
