@@ -17,6 +17,7 @@ from gradewire import (
     Client,
     Comparison,
     InvalidRequest,
+    Pair,
     RankingCost,
     RankingPlan,
     Status,
@@ -302,3 +303,96 @@ def test_scores_are_shares_and_counts_add_up_for_any_verdicts(answers: list[str 
     ranks = sorted(answer.rank for answer in found.answers if answer.rank is not None)
     assert ranks[:1] in ([], [1])
     assert found.order == sorted(found.order, key=lambda place: -(found.answers[place].score or 0))
+
+
+def lists_of(*ranks: tuple[int, ...], status: int = types_pb2.STATUS_OK) -> StubTransport:
+    """A judge that has these rankings of each list, and keeps what it was shown."""
+
+    def reply(request: judging_pb2.CompareRequest) -> judging_pb2.CompareResponse:
+        stub.shown.extend(request.pairs)  # type: ignore[attr-defined]
+        made = echo_comparisons(request, winner=lambda _: "tie")
+        for result in made.pairs:
+            result.status, result.winner = status, judging_pb2.WINNER_UNSPECIFIED  # type: ignore[assignment]
+            del result.orders[:]
+            for each in ranks:
+                result.lists.add(shown=range(len(each)), ranks=each)
+            result.cache_hits.computed, result.prompt_tokens, result.generated_tokens = len(ranks), 100, 8
+        return made
+
+    stub = StubTransport(compare=reply)
+    stub.shown = []  # type: ignore[attr-defined]
+    return stub
+
+
+LISTED: Candidates = Candidates("Which?", ["a", "b", " ", "a ", "c"], references=["gold"], id="7")
+
+
+@pytest.mark.parametrize(
+    ("by", "scores", "ranks", "undecided"),
+    [
+        # b is ahead of a in all orders; c is ahead of a in three and of b in two of the four.
+        ("compare:listwise", [0.0, 1.0, None, 0.0, None], [2, 1, None, 2, None], [1, 1, 0, 1, 3]),
+        ("compare:listwise?decision=majority", [0.0, 1.0, None, 0.0, 1.0], [3, 1, None, 3, 1], [0, 1, 0, 0, 1]),
+    ],
+)
+def test_a_list_is_one_question_and_its_rankings_decide_each_pair(
+    by: str, scores: list[float | None], ranks: list[int | None], undecided: list[int]
+) -> None:
+    judge = lists_of((3, 1, 2), (3, 2, 1), (3, 2, 1), (2, 1, 3))
+    with Client(transport=judge) as client:
+        (found,) = client.rank([LISTED], by)
+    (sent,) = judge.shown  # type: ignore[attr-defined]
+    assert (sent.answer_a, sent.answer_b, list(sent.others), list(sent.references)) == ("a", "b", ["c"], ["gold"])
+    assert [answer.score for answer in found.answers] == scores
+    assert [answer.rank for answer in found.answers] == ranks
+    assert [answer.undecided for answer in found.answers] == undecided
+    assert found.answers[2].status is Status.EMPTY_PREDICTION
+    assert found.cost == RankingCost(1, 4, 100, 8)
+    assert RankingPlan.of([LISTED], by=by).cost == RankingCost(1, 4)
+
+
+def test_equal_ranks_in_all_orders_are_ties_and_mixed_ones_no_win() -> None:
+    with Client(transport=lists_of((1, 1, 3), (1, 1, 2), (1, 1, 2), (1, 1, 1))) as client:
+        (found,) = client.rank([Candidates("q", ["a", "b", "c"])], "compare:listwise")
+        (major,) = client.rank([Candidates("q", ["a", "b", "c"])], "compare:listwise?decision=majority")
+    assert [(each.ties, each.undecided, each.status) for each in found.answers] == [
+        (1, 1, Status.INCONSISTENT),
+        (1, 1, Status.INCONSISTENT),
+        (0, 2, Status.INCONSISTENT),
+    ]
+    assert found.answers[2].message.endswith("one answer is ahead of the other in 3 and behind it in 0 of 4 orders")
+    assert [answer.score for answer in major.answers] == [1.0, 1.0, 0.0]
+
+
+def test_a_list_without_rankings_is_left_out_whole() -> None:
+    for status, ranks, expected in (
+        (types_pb2.STATUS_UNPARSABLE, ((), (2, 1, 3)), Status.UNPARSABLE),
+        (types_pb2.STATUS_OK, (), Status.INTERNAL),
+        (types_pb2.STATUS_OK, ((2, 1), (1, 2)), Status.INTERNAL),
+    ):
+        with Client(transport=lists_of(*ranks, status=status)) as client:
+            (found,) = client.rank([Candidates("q", ["a", "b", "c"])], "compare:listwise")
+        assert found.status is expected
+        assert {(answer.score, answer.status) for answer in found.answers} == {(None, expected)}
+
+
+def test_one_distinct_answer_is_no_list() -> None:
+    judge = lists_of((1, 2))
+    with Client(transport=judge) as client:
+        (found,) = client.rank([Candidates("q", ["a", "a "])], "compare:listwise")
+    assert judge.shown == []  # type: ignore[attr-defined]
+    assert [answer.status for answer in found.answers] == [Status.TIED, Status.TIED]
+    assert RankingPlan.of([Candidates("q", ["a", "b"])], by="compare:listwise").cost == RankingCost(1, 2)
+
+
+def test_a_list_has_no_number_of_pairs() -> None:
+    with pytest.raises(InvalidRequest, match="max_pairs is for pairs"):
+        RankingPlan.of([LISTED], 4, "compare:listwise")
+
+
+@pytest.mark.parametrize("others", ["bc", ["b", 3], ["\ud800"], 7])
+def test_further_answers_that_are_no_texts_are_told_apart(others: Any) -> None:
+    with Client(transport=lists_of((1, 2))) as client:
+        (found,) = client.compare([Pair("q", "a", "b", others=others)], "compare:listwise")
+    assert found.status is Status.INVALID_INPUT
+    assert found.message.startswith("pairs[0].others is ")

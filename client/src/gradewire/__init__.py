@@ -35,7 +35,7 @@ from gradewire.metrics import generated as _metrics
 from gradewire.metrics.base import Metric
 from gradewire.metrics.choice import MetricsLike, format_metric_line, parse_metric_line
 from gradewire.metrics.generated import *
-from gradewire.pairs import Comparison, OrderVerdict, Pair, PairLike, PairsLike, Winner
+from gradewire.pairs import Comparison, ListVerdict, OrderVerdict, Pair, PairLike, PairsLike, Winner
 from gradewire.ranking import RankedAnswer, RankedPair, Ranking, RankingCost, RankingPlan
 from gradewire.references import EntryFailure, PrepareProgress, PrepareReport, ReferenceEntry, SyntheticGeneration
 from gradewire.results import (
@@ -80,6 +80,7 @@ __all__ = [
     "ItemLike",
     "ItemScores",
     "Limits",
+    "ListVerdict",
     "Metric",
     "MetricInfo",
     "MetricParameterInfo",

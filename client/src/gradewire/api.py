@@ -121,7 +121,7 @@ class Client(ClientBase):
         **options: Unpack[CompareOptions],
     ) -> list[Ranking]:
         """Have a judge rank several answers to each question; see `AsyncClient.rank`."""
-        plan = RankingPlan.of(candidates, max_pairs)
+        plan = RankingPlan.of(candidates, max_pairs, by)
         pairs, rows = plan.pairs, PairRows("Client.rank", by, options)
         return plan.rankings(self._background.run(lambda calls: calls.compare(pairs, rows, progress)))
 

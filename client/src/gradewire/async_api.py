@@ -212,11 +212,15 @@ class AsyncClient(ClientBase):
 
         The judge compares the answers in pairs, in both orders. An answer's score is the share of its decided pairs
         that it won. Ties and pairs without a winner are counted but not scored. For the cost of a call in advance, see
-        `RankingPlan.of(candidates, max_pairs).cost`.
+        `RankingPlan.of(candidates, max_pairs, by).cost`.
+
+        With `by="compare:listwise"`, the judge sees all answers at once and puts them in order, in four prompts with
+        different orders of the answers (two for two answers). An answer beats another one if it is ahead of it in all
+        of them, or with `decision=majority`, in more of them than behind it.
 
         Args:
             candidates: `Candidates` objects, mappings with the same keys, or a table with one question per row.
-            by: The same as for `compare`.
+            by: The same as for `compare`, or `"compare:listwise"`.
             max_pairs: Maximum number of pairs for each question, at least one less than the answers; None means all
                 pairs. With fewer pairs, each answer meets about the same number of others.
             progress: A function to call as `progress(finished_pairs, all_pairs)`, as for `compare`.
@@ -226,7 +230,7 @@ class AsyncClient(ClientBase):
             InvalidRequest: An argument is wrong.
             GradewireError: All requests failed.
         """
-        plan = RankingPlan.of(candidates, max_pairs)
+        plan = RankingPlan.of(candidates, max_pairs, by)
         rows = PairRows("AsyncClient.rank", by, options)
         return plan.rankings(await self._calls.compare(plan.pairs, rows, progress))
 

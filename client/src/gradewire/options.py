@@ -127,6 +127,11 @@ def check_comparison(by: object, judge: str | None) -> Compare:
     return replace(by, model=judge) if judge and by.model is None else by
 
 
+def lists_answers(by: Compare) -> bool:
+    """Return True if the judge puts all answers to a question in order, as with `compare:listwise`."""
+    return (by.mode or by.preset) == "listwise"
+
+
 def check_names(method: str, options: Mapping[str, object], known: Any) -> None:
     """Raise TypeError, with Python's wording, for an option that the method (CLASS.METHOD) does not have."""
     if unknown := options.keys() - known.__optional_keys__:

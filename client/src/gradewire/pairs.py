@@ -24,6 +24,8 @@ class Pair:
         images: Pictures that the question is about, in the formats of `Item.images`; sent with `image=true`.
         id: Your id for the pair, returned with the result; need not be unique.
         group: A label for summaries; no metric reads it.
+        others: At most 62 more answers, only with `compare:listwise`, which puts all answers in order. A mapping has
+            none: `Client.rank` takes lists of answers.
     """
 
     question: str
@@ -34,6 +36,7 @@ class Pair:
     images: Sequence[object] = ()
     id: str = ""
     group: str = ""
+    others: Sequence[str] = ()
 
 
 PairLike = Pair | Mapping[str, Any]
@@ -56,7 +59,19 @@ def encode_pair(index: int, pair: object, *, max_bytes: int, images: bool = Fals
             pair = _with_caption(pair)
         except UnreadableValueError as error:
             return ItemProblem("", f"pairs[{index}].{error}")
-    return encode_row(_PAIRS, index, pair, max_bytes=max_bytes, images=images)
+    message = encode_row(_PAIRS, index, pair, max_bytes=max_bytes, images=images)
+    if not isinstance(pair, Pair) or not pair.others or isinstance(message, ItemProblem):
+        return message
+    if isinstance(pair.others, str):
+        return ItemProblem(message.id, f"pairs[{index}].others is a string: give a list of strings")
+    try:
+        message.others.extend(pair.others)
+    except (TypeError, ValueError):
+        return ItemProblem(message.id, f"pairs[{index}].others is no list of valid strings: give a list of strings")
+    if (size := message.ByteSize()) > max_bytes:
+        problem = f"pairs[{index}] has {size} bytes, but at most {max_bytes} fit into a message: give fewer answers"
+        return ItemProblem(message.id, problem, too_large=True)
+    return message
 
 
 def _with_caption(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -100,11 +115,26 @@ class OrderVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class ListVerdict:
+    """The judge's ranking of a list of answers, which it saw in one of several orders.
+
+    Attributes:
+        shown: Positions of the answers in the order in which the judge saw them: 0 is `answer_a`, 1 is `answer_b`, and
+            2 is the first of `others`.
+        ranks: Rank of each answer by position, 1 for the best one. Equal answers share a rank. Empty if the server
+            could not parse the ranking.
+    """
+
+    shown: tuple[int, ...]
+    ranks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """The better of two answers, or the reason why no winner is known.
 
     Attributes:
-        winner: Set if and only if `status` is OK.
+        winner: Set if and only if `status` is OK, but None for `compare:listwise`.
         status: OK, or the reason why there is no winner, such as INCONSISTENT if the verdicts in the two orders
             contradict each other.
         probability_a: Probability that answer A is better, 0 to 1, averaged over both orders. None if the server could
@@ -125,6 +155,8 @@ class Comparison:
         timing: Seconds by type of work.
         provenance: Everything needed to reproduce the verdict; None for a pair that never reached a server.
         retry_after_s: Seconds to wait before a retry, if the server can estimate them (UNAVAILABLE).
+        lists: With `compare:listwise`, the judge's rankings of the answers, one for each order that it saw, even if
+            `status` is UNPARSABLE.
     """
 
     winner: Winner | None
@@ -145,6 +177,7 @@ class Comparison:
     timing: Timing = field(default_factory=Timing)
     provenance: Provenance | None = None
     retry_after_s: float | None = None
+    lists: tuple[ListVerdict, ...] = ()
 
     @property
     def line(self) -> str:
@@ -158,6 +191,7 @@ class Comparison:
             "group": self.group,
             **_probabilities(self),
             "orders": [_order(order) for order in self.orders],
+            "lists": [{"shown": list(each.shown), "ranks": list(each.ranks)} for each in self.lists],
             "message": self.message,
             "decided_by": self.decided_by,
             "warnings": [str(warning) for warning in self.warnings],

@@ -1,22 +1,26 @@
-"""Several answers to one question, ranked by a judge that compares them in pairs."""
+"""Several answers to one question, ranked by a judge that compares them in pairs or puts them in order."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from gradewire._rows import UnreadableValueError
 from gradewire.candidates import CandidateRows, Candidates, Failed, candidates_of
 from gradewire.errors import InvalidRequest
-from gradewire.options import check_most, rows_of
-from gradewire.pairs import Comparison, Pair
+from gradewire.metrics import Compare, CompareDecision, ComparisonLike
+from gradewire.options import check_comparison, check_most, lists_answers, rows_of
+from gradewire.pairs import Comparison, Pair, Winner
 from gradewire.results import Status
+from gradewire_proto.wire_rules import MAX_LISTED_ANSWERS, count_list_orders
 
-MOST_ANSWERS: Final = 64
+MOST_ANSWERS: Final = MAX_LISTED_ANSWERS
 """Maximum number of answers to one question. Their 2 016 pairs need 4 032 verdicts."""
 _LEAST_ANSWERS: Final = 2
+ListRule: TypeAlias = CompareDecision
+"""When an answer beats another one: if it is ahead of it in all orders, or in more orders than behind it."""
 # The caller does not know the positions of pairs, which messages begin with.
 _PLACE: Final = re.compile(r"^pairs\[\d+\](?:: |\.)?")
 
@@ -58,9 +62,10 @@ class RankingCost:
     """The work of a ranking.
 
     Attributes:
-        pairs: Number of pairs to compare.
-        verdicts: Number of verdicts that the judge computed, two for each pair. In a plan, the maximum: pairs that look
-            the same and cached verdicts need no work. With `mode=reason`, a verdict takes two calls of the judge.
+        pairs: Number of pairs to compare. With `compare:listwise`, a list counts as one pair.
+        verdicts: Number of verdicts that the judge computed, two for each pair, or four for a list of at least three
+            answers. In a plan, the maximum: pairs that look the same and cached verdicts need no work. With
+            `mode=reason`, a verdict takes two calls of the judge.
         prompt_tokens: Number of tokens that the judge read; 0 in a plan, or if unknown. If only some of a pair's
             verdicts were computed, their share of the pair's tokens counts.
         generated_tokens: Number of tokens that the judge wrote, counted in the same way.
@@ -76,7 +81,7 @@ class RankingCost:
     @classmethod
     def of(cls, comparison: Comparison) -> "RankingCost":
         """Return the work of one comparison."""
-        hits, given = comparison.cache_hits, len(comparison.orders)
+        hits, given = comparison.cache_hits, len(comparison.orders or comparison.lists)
         sources = hits.memory + hits.disk + hits.redis + hits.joined + hits.computed
         # A server that names no sources may have computed everything.
         computed, every = (hits.computed, sources) if sources else (1, 1)
@@ -95,7 +100,10 @@ class RankingCost:
 
 
 class RankedPair(NamedTuple):
-    """Two answers, as their positions in `Candidates.answers`, with the comparison of the first with the second."""
+    """Two answers, as their positions in `Candidates.answers`, with the comparison of the first with the second.
+
+    With `compare:listwise`, the winner follows from the rankings, and the other fields are those of the whole list.
+    """
 
     a: int
     b: int
@@ -154,6 +162,7 @@ class QuestionPlan:
         problems: Status and message of each answer that cannot be compared, by position.
         copies: Positions of each distinct answer. The first one stands for all.
         chosen: Pairs of distinct answers, as indices into `copies`.
+        by_lists: The rule for a judge that puts all answers in order, or None for one that compares pairs.
     """
 
     index: int
@@ -163,9 +172,18 @@ class QuestionPlan:
     copies: Sequence[Sequence[int]] = ()
     chosen: Sequence[tuple[int, int]] = ()
     id: str = ""
+    by_lists: ListRule | None = None
 
     @classmethod
-    def of(cls, index: int, row: object, max_pairs: int | None = None, *, name: str = "") -> Self:
+    def of(
+        cls,
+        index: int,
+        row: object,
+        max_pairs: int | None = None,
+        *,
+        name: str = "",
+        by_lists: ListRule | None = None,
+    ) -> Self:
         """Plan one question. A row that cannot be used becomes a plan without pairs. Messages call it `name`."""
         try:
             given, unreadable = candidates_of(row)
@@ -182,7 +200,8 @@ class QuestionPlan:
                 copies.setdefault(" ".join(str(answer).split()), []).append(place)
         distinct = list(copies.values())
         refusal = _refusal(given, sum(map(len, distinct)), len(distinct), max_pairs)
-        plan = cls(index, given, None, problems, distinct, schedule(len(distinct), max_pairs), given.id)
+        chosen = schedule(len(distinct), max_pairs)
+        plan = cls(index, given, None, problems, distinct, chosen, given.id, by_lists)
         return plan if refusal is None else plan.refused(refusal)
 
     def refused(self, reason: Failed) -> Self:
@@ -191,12 +210,24 @@ class QuestionPlan:
         return replace(self, refusal=reason, problems={**self.problems, **places}, copies=(), chosen=())
 
     @property
+    def count(self) -> int:
+        """The number of `pairs`."""
+        return len(self.chosen) if self.by_lists is None else min(1, len(self.chosen))
+
+    @property
+    def cost(self) -> RankingCost:
+        """The maximum work, without the numbers of tokens."""
+        verdicts = 2 if self.by_lists is None else count_list_orders(len(self.copies))
+        return RankingCost(self.count, self.count * verdicts)
+
+    @property
     def pairs(self) -> list[Pair]:
-        """The pairs to send, in the order of `chosen`."""
+        """The pairs to send, in the order of `chosen`, or one with all answers if the judge puts them in order."""
         given = self.given
-        if given is None:
+        if given is None or not self.chosen:
             return []
         texts = [given.answers[places[0]] or "" for places in self.copies]
+        shown = self.chosen if self.by_lists is None else [range(len(texts))]
         return [
             Pair(
                 given.question,
@@ -206,12 +237,17 @@ class QuestionPlan:
                 captions=given.captions,
                 images=given.images,
                 id=given.id,
+                others=[texts[place] for place in others],
             )
-            for a, b in self.chosen
+            for a, b, *others in shown
         ]
 
-    def ranking(self, comparisons: Sequence[Comparison]) -> Ranking:
+    def ranking(self, received: Sequence[Comparison]) -> Ranking:
         """Return the ranking from the comparisons of `pairs`, in this order."""
+        comparisons = received
+        if self.by_lists is not None:
+            ranked = [_checked(each, len(self.copies)) for each in received]
+            comparisons = [_beaten(ranked[0], a, b, self.by_lists) for a, b in self.chosen]
         tallies = [_Tally(copies=len(places)) for places in self.copies]
         for (a, b), comparison in zip(self.chosen, comparisons, strict=True):
             tallies[a].add(comparison, "a", tallies[b].copies)
@@ -228,7 +264,7 @@ class QuestionPlan:
             RankedPair(self.copies[a][0], self.copies[b][0], comparison)
             for (a, b), comparison in zip(self.chosen, comparisons, strict=True)
         ]
-        cost = sum(map(RankingCost.of, comparisons), RankingCost())
+        cost = sum(map(RankingCost.of, received), RankingCost())
         group = self.given.group if self.given is not None else ""
         status, message = self.refusal or _without_verdict(comparisons) or (Status.OK, "")
         return Ranking(tuple(answers), status, message, tuple(pairs), cost, self.index, self.id, group)
@@ -241,12 +277,13 @@ class RankingPlan:
     questions: Sequence[QuestionPlan]
 
     @classmethod
-    def of(cls, candidates: CandidateRows, max_pairs: int | None = None) -> Self:
+    def of(cls, candidates: CandidateRows, max_pairs: int | None = None, by: ComparisonLike = "compare") -> Self:
         """Plan a ranking.
 
         Args:
             candidates: The same as for `Client.rank`.
             max_pairs: The same as for `Client.rank`.
+            by: The same as for `Client.rank`. Only `compare:listwise` changes the plan.
 
         Raises:
             InvalidRequest: An argument is wrong.
@@ -255,8 +292,9 @@ class RankingPlan:
             raise InvalidRequest("candidates is one Candidates: give a list of them")
         if max_pairs is not None:
             check_most("max_pairs", max_pairs)
+        by_lists = list_rule(check_comparison(by, None), max_pairs)
         rows = enumerate(rows_of("candidates", candidates))
-        return cls([QuestionPlan.of(index, row, max_pairs) for index, row in rows])
+        return cls([QuestionPlan.of(index, row, max_pairs, by_lists=by_lists) for index, row in rows])
 
     @property
     def pairs(self) -> list[Pair]:
@@ -266,13 +304,53 @@ class RankingPlan:
     @property
     def cost(self) -> RankingCost:
         """The maximum work of the ranking, without the numbers of tokens."""
-        pairs = sum(len(question.chosen) for question in self.questions)
-        return RankingCost(pairs, 2 * pairs)
+        return sum((question.cost for question in self.questions), RankingCost())
 
     def rankings(self, comparisons: Iterable[Comparison]) -> list[Ranking]:
         """Return the rankings from the comparisons of `pairs`, in this order."""
         given = iter(comparisons)
-        return [question.ranking([next(given) for _ in question.chosen]) for question in self.questions]
+        return [question.ranking([next(given) for _ in range(question.count)]) for question in self.questions]
+
+
+def list_rule(by: Compare, max_pairs: int | None) -> ListRule | None:
+    """Return the rule by which lists decide who beats whom, or None if the judge compares pairs.
+
+    Raises:
+        InvalidRequest: `max_pairs` is set for a judge that sees all answers at once.
+    """
+    if not lists_answers(by):
+        return None
+    if max_pairs is not None:
+        raise InvalidRequest("max_pairs is for pairs: leave it out with compare:listwise, which asks at most 4 times")
+    return by.decision or "both"
+
+
+def _checked(received: Comparison, answers: int) -> Comparison:
+    """Return the comparison of a list. If the server returned OK without rankings, set the status to INTERNAL."""
+    ranks = [each.ranks for each in received.lists]
+    if received.status is not Status.OK or (ranks and all(len(each) == answers for each in ranks)):
+        return received
+    message = f"the server returned OK without a ranking of {answers} answers: report this defect"
+    return replace(received, winner=None, status=Status.INTERNAL, message=message)
+
+
+def _beaten(received: Comparison, a: int, b: int, rule: ListRule) -> Comparison:
+    """Return the comparison of two answers that the judge's rankings of all answers imply."""
+    if received.status is not Status.OK:
+        return received
+    ahead = sum(each.ranks[a] < each.ranks[b] for each in received.lists)
+    behind = sum(each.ranks[a] > each.ranks[b] for each in received.lists)
+    winner: Winner | None = None
+    if not ahead and not behind:
+        winner = "tie"
+    elif (ahead if rule == "majority" else ahead == len(received.lists)) and ahead > behind:
+        winner = "a"
+    elif (behind if rule == "majority" else behind == len(received.lists)) and behind > ahead:
+        winner = "b"
+    if winner is not None:
+        return replace(received, winner=winner)
+    message = f"one answer is ahead of the other in {ahead} and behind it in {behind} of {len(received.lists)} orders"
+    return replace(received, status=Status.INCONSISTENT, message=message)
 
 
 def schedule(count: int, most: int | None = None) -> list[tuple[int, int]]:

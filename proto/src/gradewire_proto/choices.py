@@ -177,6 +177,7 @@ class CompareMode(StrEnum):
 
     VERDICT = auto()
     REASON = auto()
+    LISTWISE = auto()
 
 
 class CompareDecision(StrEnum):
@@ -194,6 +195,7 @@ class ComparePreset(StrEnum):
 
     V1 = auto()
     VISIT = auto()
+    LISTWISE = auto()
 
 
 class AutoJudge(StrEnum):

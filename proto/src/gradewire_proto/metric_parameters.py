@@ -745,14 +745,16 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ParameterInfo(
             "mode",
             "verdict: decide immediately, from label probabilities; reason: write a reason first, which is many "
-            "times slower.",
+            "times slower; listwise: put all answers of a list in order, which needs a prompt of its own, as in "
+            "the preset listwise.",
             "verdict",
-            "verdict, reason",
+            "verdict, reason, listwise",
         ),
         ParameterInfo(
             "decision",
             "both: an answer wins if it wins in both orders; verdicts that differ are INCONSISTENT. majority: a "
-            "win in one order and a tie in the other order also suffice.",
+            "win in one order and a tie in the other order also suffice. With listwise, an answer beats another "
+            "one if it is ahead in all orders (both), or in more orders than it is behind (majority).",
             "both",
             "both, majority",
         ),
@@ -784,9 +786,10 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ParameterInfo(
             "preset",
             "v1: a verdict without a reason; visit: steps of reasoning first, then a choice without ties "
-            "(mode=reason and the prompt compare_visit). Parameters that you set override the preset.",
+            "(mode=reason and the prompt compare_visit); listwise: an order of all answers (mode=listwise and the"
+            " prompt compare_listwise). Parameters that you set override the preset.",
             "v1",
-            "v1, visit",
+            "v1, visit, listwise",
         ),
     ),
 }

@@ -59,6 +59,10 @@ MAX_MODEL_BYTES: Final = 256
 """Maximum size of a model parameter: NAME, or NAME@DIGEST."""
 MAX_FIT_BYTES: Final = 64
 """Maximum size of a fit's identity, which has 64 hex digits."""
+_PAIR: Final = 2
+_LIST_ORDERS: Final = 4
+MAX_LISTED_ANSWERS: Final = 64
+"""Maximum number of answers in a list that a judge puts in order."""
 MAX_ID_BYTES: Final = 1024
 """Maximum size of Item.id."""
 MAX_SPEC_BYTES: Final = 96 << 10
@@ -107,6 +111,11 @@ class Backoff:
         """
         plain_s = min(self.first_s * 2.0 ** min(failures - 1, 30), self.longest_s, most_s)
         return plain_s * random.uniform(*self.spread)  # noqa: S311 - only spreads load
+
+
+def count_list_orders(answers: int) -> int:
+    """Return the number of orders in which a judge sees a list of answers: 4, or 2 for two answers."""
+    return _LIST_ORDERS if answers > _PAIR else _PAIR
 
 
 def bearer(token: str) -> str:

@@ -102,7 +102,11 @@ def test_the_judge_and_its_prompt_are_those_of_the_command_line(compare: Compare
 
 @pytest.mark.parametrize(
     ("by", "said"),
-    [("compare?mode=fast", "has no mode 'fast'"), ("compare?shots=1", "no parameter 'shots'; its parameters")],
+    [
+        ("compare?mode=fast", "has no mode 'fast'"),
+        ("compare?shots=1", "no parameter 'shots'; its parameters"),
+        ("compare:listwise", "puts lists of answers in order: use gradewire rank"),
+    ],
 )
 def test_a_wrong_comparison_is_refused_before_any_work(compare: Compare, by: str, said: str) -> None:
     judge = Judge()

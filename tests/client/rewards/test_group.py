@@ -224,3 +224,23 @@ def test_trl_calls_it_like_a_scorer_and_needs_no_references(kind: type) -> None:
             kind(scorer)._samples(batch["prompts"], batch["completions"], {"completion_ids": [[1]] * 3})
         (sample, *_) = kind(scorer)._samples(batch["prompts"], batch["completions"], {"answer": ["r", "s", "t"]})
         assert sample.references == ("r",)
+
+
+def test_one_list_of_the_completions_gives_rewards_too() -> None:
+    def by_length(request: judging_pb2.CompareRequest) -> judging_pb2.CompareResponse:
+        reply = echo_comparisons(request, winner=lambda _: "tie")
+        for pair, result in zip(request.pairs, reply.pairs, strict=True):
+            lengths = [len(text) for text in (pair.answer_a, pair.answer_b, *pair.others)]
+            ranks = [1 + sum(other > each for other in lengths) for each in lengths]
+            result.winner = judging_pb2.WINNER_UNSPECIFIED
+            result.lists.add(shown=range(len(ranks)), ranks=ranks)
+        return reply
+
+    with GroupReward(StubTransport(compare=by_length), "compare:listwise") as scorer:
+        samples = samples_of("a", "aaa", "aa", "bb", "", None)
+        assert scorer.plan(samples).cost == RankingCost(1, 4)
+        rewards = scorer.score(samples)
+        assert scorer.cost.pairs == 1
+    assert [reward.value for reward in rewards] == [0.0, 1.0, 0.5, 0.5, None, None]
+    with pytest.raises(InvalidRequest, match="max_pairs is for pairs"):
+        GroupReward("h:1", "compare:listwise", max_pairs=3)

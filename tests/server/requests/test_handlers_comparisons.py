@@ -6,9 +6,9 @@ from tests.support.engines.hash_engine import HashEngine
 from tests.support.servers.handlers import handlers_over
 
 from gradewire_proto.v1 import judging_pb2, types_pb2
-from gradewire_server.domain.items import Compared, MetricResult, OrderVerdict, ScoredResult, Winner
-from gradewire_server.requests.convert import PAIRS
-from gradewire_server.settings.limits import Deadlines
+from gradewire_server.domain.items import Compared, ListVerdict, MetricResult, OrderVerdict, Pair, ScoredResult, Winner
+from gradewire_server.requests.convert import PAIRS, read_row
+from gradewire_server.settings.limits import Deadlines, Limits
 
 REQUEST = judging_pb2.CompareRequest(pairs=[judging_pb2.Pair(question="which?", answer_a="a", answer_b="b")])
 
@@ -46,3 +46,18 @@ def test_reasons_count_for_the_length_of_a_reply_and_are_cut() -> None:
     result = judging_pb2.PairResult()
     PAIRS.fill(result, 0, scored, diagnostics=False)
     assert all(len(order.reason) <= 8192 for order in result.orders)
+
+
+def test_further_answers_are_normalised_counted_and_ranked_on_the_wire() -> None:
+    message = judging_pb2.Pair(question="which?", answer_a="a", answer_b="b", others=["e\u0301", "d"])
+    pair = read_row(message, Limits(), check_bytes=True)
+    assert isinstance(pair, Pair)
+    assert (pair.answers, pair.characters) == (("a", "b", "\u00e9", "d"), 10)
+    message.others.append("x" * Limits().max_item_bytes)
+    too_large = read_row(message, Limits(), check_bytes=True)
+    assert "pair: has " in getattr(too_large, "message", "")
+    lists = (ListVerdict((2, 1, 0), (1, 2, 2)), ListVerdict((0, 1, 2)))
+    result = judging_pb2.PairResult()
+    PAIRS.fill(result, 0, ScoredResult(MetricResult(0.5, compared=Compared(lists=lists))), diagnostics=False)
+    assert [(list(each.shown), list(each.ranks)) for each in result.lists] == [([2, 1, 0], [1, 2, 2]), ([0, 1, 2], [])]
+    assert result.winner == judging_pb2.WINNER_UNSPECIFIED

@@ -16,7 +16,7 @@ from gradewire._calls.score import (
 )
 from gradewire.items import ItemProblem
 from gradewire.options import CompareOptions, Priority, check_comparison, check_names, check_priority
-from gradewire.pairs import Comparison, OrderVerdict, Winner, encode_pair
+from gradewire.pairs import Comparison, ListVerdict, OrderVerdict, Winner, encode_pair
 from gradewire.results import Provenance, Status
 from gradewire.transport import COMPARE, COMPARE_STREAM, RpcMethod
 from gradewire_proto.tracing.spans import CLIENT_COMPARE_STREAM
@@ -99,7 +99,8 @@ def decode_comparison(
     status, winner = decode_status(result.status), _WINNERS.get(result.winner)
     # The server does not know the pair's index in the call.
     message = _PREFIX.sub(f"pairs[{index}]:", result.message)
-    if status is Status.OK and winner is None:
+    lists = tuple(ListVerdict(tuple(each.shown), tuple(each.ranks)) for each in result.lists)
+    if status is Status.OK and winner is None and not lists:
         status, message = (
             Status.INTERNAL,
             f"pairs[{index}]: the server returned OK without a winner: report this defect",
@@ -124,6 +125,7 @@ def decode_comparison(
         timing=decode_timing(result.timing),
         provenance=provenance,
         retry_after_s=decode_retry_after_s(status, result),
+        lists=lists,
     )
 
 

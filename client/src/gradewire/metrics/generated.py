@@ -72,9 +72,9 @@ ShownReferences = Literal["closest", "all", "auto"]
 LavePreset = Literal["v1", "paper"]
 GradeStyle = Literal["match", "extract"]
 VerdictStyle = Literal["plain", "step_by_step", "reasons"]
-CompareMode = Literal["verdict", "reason"]
+CompareMode = Literal["verdict", "reason", "listwise"]
 CompareDecision = Literal["both", "majority"]
-ComparePreset = Literal["v1", "visit"]
+ComparePreset = Literal["v1", "visit", "listwise"]
 AutoJudge = Literal["lave", "judge_verdict", "judge_grade", "judge_similarity"]
 
 
@@ -652,15 +652,19 @@ class Compare(Metric):
     Attributes:
         model: Same as in `Lave`.
         mode: verdict: decide immediately, from label probabilities; reason: write a reason first, which is many times
-            slower. Allowed: verdict, reason. Default: verdict.
+            slower; listwise: put all answers of a list in order, which needs a prompt of its own, as in the preset
+            listwise. Allowed: verdict, reason, listwise. Default: verdict.
         decision: both: an answer wins if it wins in both orders; verdicts that differ are INCONSISTENT. majority: a win
-            in one order and a tie in the other order also suffice. Allowed: both, majority. Default: both.
+            in one order and a tie in the other order also suffice. With listwise, an answer beats another one if it is
+            ahead in all orders (both), or in more orders than it is behind (majority). Allowed: both, majority.
+            Default: both.
         references: Show the judge Pair.references. Default: false.
         caption: Show the judge Pair.captions. Default: false.
         image: Show the judge Pair.images. The judge must accept pictures. Default: false.
         prompt: Same as in `Lave`.
         preset: v1: a verdict without a reason; visit: steps of reasoning first, then a choice without ties (mode=reason
-            and the prompt compare_visit). Parameters that you set override the preset. Allowed: v1, visit. Default: v1.
+            and the prompt compare_visit); listwise: an order of all answers (mode=listwise and the prompt
+            compare_listwise). Parameters that you set override the preset. Allowed: v1, visit, listwise. Default: v1.
     """
 
     name: ClassVar[Literal["compare"]] = "compare"

@@ -16,7 +16,7 @@ from gradewire.errors import InvalidRequest, ServerFault, TransportError
 from gradewire.metrics import ComparisonLike
 from gradewire.options import CompareOptions, check_comparison, check_deadline, check_most
 from gradewire.pairs import Comparison, Pair
-from gradewire.ranking import MOST_ANSWERS, QuestionPlan, RankedAnswer, Ranking, RankingCost, RankingPlan
+from gradewire.ranking import MOST_ANSWERS, QuestionPlan, RankedAnswer, Ranking, RankingCost, RankingPlan, list_rule
 from gradewire.results import Status
 from gradewire.rewards.answer import Answer, Extraction, Extractor, check_extraction, extract_answer
 from gradewire.rewards.failure_notices import RewardNotices
@@ -61,6 +61,7 @@ class GroupSettings:
         for name in ("num_generations", "max_pairs"):
             if getattr(self, name) is not None:
                 check_most(name, getattr(self, name))
+        list_rule(check_comparison(self.by, self.judge), self.max_pairs)
         if self.num_generations is not None and not 1 < self.num_generations <= MOST_ANSWERS:
             raise InvalidRequest(f"num_generations={self.num_generations}: give a number from 2 to {MOST_ANSWERS}")
         if self.num_generations is not None:
@@ -98,10 +99,12 @@ class GroupReward:
     Args:
         server: The same as for `RewardScorer`. The server needs a judge.
         by: The comparison, such as "compare" or `"compare?references=true"`, which shows the judge the right answers.
+            With `"compare:listwise"`, the judge puts all completions of a group in order, in at most four prompts.
         judge: Judge (NAME or NAME@DIGEST), unless `by` sets one.
         num_generations: Number of consecutive completions that form a group. None means that a group is the completions
             of a call with the same question and references.
-        max_pairs: Maximum number of pairs of a group, at least one less than its completions; None means all pairs.
+        max_pairs: Maximum number of pairs of a group, at least one less than its completions; None means all pairs, and
+            is needed with `"compare:listwise"`.
         extraction: The part of a completion that the judge sees; see `extract_answer`. "whole" is all text after the
             thinking.
         failures: What to do with samples without a score; None means `FailureHandling()`.
@@ -236,12 +239,13 @@ class GroupReward:
         self, samples: Sequence[RewardSample], answers: Sequence[Answer]
     ) -> tuple[RankingPlan, list[Sequence[int]]]:
         groups = self._groups(samples)
+        by_lists = list_rule(check_comparison(self._settings.by, self._settings.judge), self._settings.max_pairs)
         questions = []
         for index, group in enumerate(groups):
             first = samples[group[0]]
             texts = [None if completion_problem(samples[place].completion) else answers[place].text for place in group]
             given = Candidates(first.question, texts, references=tuple(map(str, first.references)), id=first.id)
-            questions.append(QuestionPlan.of(index, given, self._settings.max_pairs))
+            questions.append(QuestionPlan.of(index, given, self._settings.max_pairs, by_lists=by_lists))
         return RankingPlan(questions), groups
 
     def _groups(self, samples: Sequence[RewardSample]) -> list[Sequence[int]]:

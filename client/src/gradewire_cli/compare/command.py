@@ -49,10 +49,10 @@ from gradewire_cli.results.tables import FURTHER_TABLES, show_tables
 from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import InputFile, compared_official_options, input_file
 from gradewire_cli.scoring.choosers import (
-    comparison_of,
     draws_over_of,
     draws_over_option,
     is_comparison,
+    pair_comparison_of,
     tie_margin_option,
 )
 from gradewire_cli.scoring.labelled_run import draw_options
@@ -103,7 +103,7 @@ def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> t
     prompts = [given for given in metrics.prompts if given not in of_comparison]
     others = without_all(written)
     try:
-        comparison = comparison_of(by, metrics.judge, of_comparison)
+        comparison = pair_comparison_of(by, metrics.judge, of_comparison)
         # Pass --judge only if a metric needs a judge. Otherwise --judge is an error.
         judge = metrics.judge if others and choose_metrics(others, MetricDefaults()).asks_judge else None
     except InvalidRequest as error:

@@ -22,7 +22,13 @@ from gradewire_cli.rows.cells import LeftOut
 from gradewire_cli.rows.files import STDIN
 from gradewire_cli.rows.formats import Record, printable, read_file
 from gradewire_cli.rows.row import Row, with_picture_digests
-from gradewire_cli.scoring.choosers import JudgeChooser, MetricChooser, comparison_of, is_comparison, text_of_question
+from gradewire_cli.scoring.choosers import (
+    JudgeChooser,
+    MetricChooser,
+    is_comparison,
+    pair_comparison_of,
+    text_of_question,
+)
 from gradewire_cli.scoring.labelled_rows import label_named, with_stored_scores
 from gradewire_cli.scoring.pair_engine import Answer, AnswerPair, Chooser, PairEngine, Result, results_of
 from gradewire_cli.scoring.plan import judge_name, judge_notes, resolve_plan
@@ -406,7 +412,7 @@ class LeaderboardRun:
         return MetricChooser(label, scorer.lines[label], self.options["tie_margin"], scorer)
 
     async def _judge(self, client: AsyncClient, text: str, source: InputFile, answers: Answers) -> JudgeChooser:
-        by = comparison_of(text, self.metrics.judge, self.metrics.prompts)
+        by = pair_comparison_of(text, self.metrics.judge, self.metrics.prompts)
         tell(judge_notes(await client.models(), {judge_name(by)}))
         if by.image:
             answers.show_pictures(source.folder)

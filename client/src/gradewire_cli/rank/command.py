@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradewire.metrics import Compare
+from gradewire.ranking import list_rule
 from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, check_resume, resume_options
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.help import column_lines, command, option, stacked
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
 def rank_command(ctx: click.Context, /, **options: Any) -> None:
     """Rank several answers to each question. A judge compares them in pairs, in both orders.
 
+    With --by compare:listwise, it puts all answers to a question in order, for at most four orders of the answers.
+
     Each row of FILE has a question and a list of answers, or there is one row for each answer with a question_id. An
     answer's score is the share of its decided pairs that it won. Ties and pairs without a winner are counted but not
     scored. Write one line per question, with score, rank and status of each answer.
@@ -93,6 +96,7 @@ def _job(options: Mapping[str, Any]) -> RankJob:
     with one_line_errors():
         prompts = [read_prompt_file(path) for path in options["prompts"]]
         by = comparison_of(text, options["judge"], prompts)
+        by_lists = list_rule(by, options["max_pairs"])
     source = input_file({**options, "columns": ()}, needed=("prediction",))
     reading = replace(source.reading, columns=(*source.reading.columns, *mapped.values()))
     if by.image and options["dry_run"]:
@@ -102,7 +106,7 @@ def _job(options: Mapping[str, Any]) -> RankJob:
         )
     return RankJob(
         source=replace(source, reading=reading),
-        reader=QuestionReader(mapped, options["max_pairs"], source.folder if by.image else None),
+        reader=QuestionReader(mapped, options["max_pairs"], source.folder if by.image else None, by_lists),
         by=by,
         connection=connection_of(options),
         prices=prices_of(options),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from gradewire.ranking import ListRule
     from gradewire_cli.rows.formats import Record
 
 
@@ -60,11 +61,13 @@ class QuestionReader:
         mapped: Columns by field from --map.
         max_pairs: Maximum number of pairs of a question, or None.
         folder: The folder of the pictures that the judge sees, or None if it sees none.
+        by_lists: The rule for a judge that puts all answers in order, or None for one that compares pairs.
     """
 
     mapped: Mapping[str, str] = field(default_factory=dict)
     max_pairs: int | None = None
     folder: Path | None = None
+    by_lists: ListRule | None = None
 
     def read(self, name: str, records: Iterable[Record]) -> Iterator[Question]:
         """Yield the questions of a file. Rows with one answer are first collected by `question_id`.
@@ -138,7 +141,7 @@ class QuestionReader:
             problem = problem or unseen
         if values["id"] is None:
             values["id"] = str(record.index)
-        plan = QuestionPlan.of(index, values, self.max_pairs, name=record.position)
+        plan = QuestionPlan.of(index, values, self.max_pairs, name=record.position, by_lists=self.by_lists)
         if problem:
             plan = plan.refused((Status.INVALID_INPUT, problem))
         return Question(index, record.position, plan, digest, ids)

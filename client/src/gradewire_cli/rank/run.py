@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from gradewire.options import CompareOptions
+from gradewire.options import CompareOptions, lists_answers
 from gradewire.pairs import encode_pair
 from gradewire.ranking import RankingCost
 from gradewire.results import Status
@@ -65,7 +65,7 @@ class _Open:
 
     @property
     def is_complete(self) -> bool:
-        return len(self.found) == len(self.question.plan.chosen)
+        return len(self.found) == self.question.plan.count
 
     def ranked(self, by: str) -> tuple[dict[str, Any], RankingCost]:
         comparisons = [self.found[place] for place in range(len(self.found))]
@@ -218,7 +218,7 @@ class RankJob:
                 take(question, line, None)
                 continue
             waiting.append(_Open(question, sent))
-            sent += len(question.plan.chosen)
+            sent += question.plan.count
             yield from question.plan.pairs
 
     def _count(self, line: Mapping[str, Any], cost: RankingCost | None) -> None:
@@ -245,10 +245,14 @@ class RankJob:
         lines = [
             f"ranked {self.questions - self.refused} of {_counted(self.questions, 'question')}{earlier}",
             f"{with_score} a score" + (f"; without a score: {listed}" if listed else ""),
-            f"compared {_counted(cost.pairs, 'pair')} with {verdicts}{cached}{tokens}",
+            f"compared {_counted(cost.pairs, self._noun)} with {verdicts}{cached}{tokens}",
         ]
         price = self.prices.price(cost.prompt_tokens, cost.generated_tokens)
         return [*lines, *([f"price {price:.4g}"] if price is not None and cost.prompt_tokens else [])]
+
+    @property
+    def _noun(self) -> str:
+        return "list" if lists_answers(self.by) else "pair"
 
     async def estimate(self, transport: Transport | None) -> None:
         """Print the calls, tokens and price of a run, using nothing from the server except its list of models."""
@@ -263,7 +267,7 @@ class RankJob:
         )
         bounded = not elsewhere or self.connection.server is None
         view = prompts.prompt_viewer(self.by.to_spec())
-        work = JudgeWork(name, view, meter, elsewhere, bounded, noun="pairs")
+        work = JudgeWork(name, view, meter, elsewhere, bounded, noun=f"{self._noun}s")
         known: set[int] = set()
         for question in questions:
             self.questions += 1
@@ -285,7 +289,7 @@ def _counted(number: int, noun: str) -> str:
 def _add(waiting: Iterable[_Open], comparison: Comparison) -> None:
     for each in waiting:
         place = comparison.index - each.first
-        if 0 <= place < len(each.question.plan.chosen):
+        if 0 <= place < each.question.plan.count:
             each.found[place] = comparison
             return
 
@@ -323,7 +327,7 @@ def line_of(question: Question, ranking: Ranking, comparisons: Sequence[Comparis
         "order": ranking.order,
         "pairs": len(comparisons),
         "pair_statuses": dict(Counter(str(comparison.status) for comparison in comparisons)),
-        "verdicts": sum(len(comparison.orders) for comparison in comparisons),
+        "verdicts": sum(len(comparison.orders or comparison.lists) for comparison in comparisons),
         "prompt_tokens": sum(comparison.prompt_tokens for comparison in comparisons),
         "generated_tokens": sum(comparison.generated_tokens for comparison in comparisons),
         "by": by,

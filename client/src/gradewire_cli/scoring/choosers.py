@@ -13,7 +13,7 @@ import numpy as np
 
 from gradewire.errors import InvalidRequest
 from gradewire.metrics import COMPARISON_TYPES, Compare
-from gradewire.options import CompareOptions, check_comparison
+from gradewire.options import CompareOptions, check_comparison, lists_answers
 from gradewire.pairs import Comparison, OrderVerdict, Pair
 from gradewire.results import Status
 from gradewire_cli.options.help import option
@@ -46,6 +46,19 @@ def is_comparison(by: str) -> bool:
     """Return True if --by names a judge's comparison."""
     found = LINE.fullmatch(by.strip())
     return found is not None and found["name"] in COMPARISON_TYPES
+
+
+def pair_comparison_of(by: str, judge: str | None, prompts: Sequence[GivenPrompt]) -> Compare:
+    """Return `comparison_of`, for a command whose questions have two answers.
+
+    Raises:
+        click.UsageError: --by is invalid, or puts lists of answers in order.
+        InputError: The same as for `comparison_of`.
+    """
+    found = comparison_of(by, judge, prompts)
+    if lists_answers(found):
+        raise click.UsageError(f"--by {by} puts lists of answers in order: use gradewire rank, or --by compare")
+    return found
 
 
 def comparison_of(by: str, judge: str | None, prompts: Sequence[GivenPrompt]) -> Compare:

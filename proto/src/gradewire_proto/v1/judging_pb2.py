@@ -26,53 +26,55 @@ from gradewire_proto.v1 import scoring_pb2 as gradewire_dot_v1_dot_scoring__pb2
 from gradewire_proto.v1 import types_pb2 as gradewire_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1agradewire/v1/judging.proto\x12\x0cgradewire.v1\x1a\x1agradewire/v1/scoring.proto\x1a\x18gradewire/v1/types.proto\"\xa2\x01\n\x04Pair\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x12\n\nreferences\x18\x03 \x03(\t\x12\x10\n\x08\x61nswer_a\x18\x04 \x01(\t\x12\x10\n\x08\x61nswer_b\x18\x05 \x01(\t\x12\r\n\x05group\x18\x07 \x01(\t\x12\x10\n\x08\x63\x61ptions\x18\x08 \x03(\t\x12#\n\x06images\x18\t \x03(\x0b\x32\x13.gradewire.v1.Image\"\xb6\x02\n\x0cOrderVerdict\x12\'\n\x05\x66irst\x18\x01 \x01(\x0e\x32\x18.gradewire.v1.PairAnswer\x12$\n\x06winner\x18\x02 \x01(\x0e\x32\x14.gradewire.v1.Winner\x12\x1a\n\rprobability_a\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x1a\n\rprobability_b\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\x1c\n\x0fprobability_tie\x18\x05 \x01(\x01H\x02\x88\x01\x01\x12\x17\n\nlabel_mass\x18\x06 \x01(\x01H\x03\x88\x01\x01\x12\x0e\n\x06reason\x18\x07 \x01(\t\x12\x11\n\textracted\x18\x08 \x01(\x08\x42\x10\n\x0e_probability_aB\x10\n\x0e_probability_bB\x12\n\x10_probability_tieB\r\n\x0b_label_mass\"\xad\x04\n\nPairResult\x12\r\n\x05index\x18\x01 \x01(\x04\x12\n\n\x02id\x18\x02 \x01(\t\x12$\n\x06status\x18\x03 \x01(\x0e\x32\x14.gradewire.v1.Status\x12$\n\x06winner\x18\x04 \x01(\x0e\x32\x14.gradewire.v1.Winner\x12\x0f\n\x07message\x18\x05 \x01(\t\x12\'\n\x08warnings\x18\x06 \x03(\x0e\x32\x15.gradewire.v1.Warning\x12\x1a\n\rprobability_a\x18\x07 \x01(\x01H\x00\x88\x01\x01\x12\x1a\n\rprobability_b\x18\x08 \x01(\x01H\x01\x88\x01\x01\x12\x1c\n\x0fprobability_tie\x18\t \x01(\x01H\x02\x88\x01\x01\x12*\n\x06orders\x18\n \x03(\x0b\x32\x1a.gradewire.v1.OrderVerdict\x12\x12\n\ndecided_by\x18\x0b \x01(\t\x12\x15\n\rprompt_tokens\x18\x0c \x01(\r\x12\x18\n\x10generated_tokens\x18\r \x01(\r\x12+\n\ncache_hits\x18\x0e \x01(\x0b\x32\x17.gradewire.v1.CacheHits\x12$\n\x06timing\x18\x0f \x01(\x0b\x32\x14.gradewire.v1.Timing\x12\x1a\n\rretry_after_s\x18\x10 \x01(\x01H\x03\x88\x01\x01\x42\x10\n\x0e_probability_aB\x10\n\x0e_probability_bB\x12\n\x10_probability_tieB\x10\n\x0e_retry_after_s\"\xac\x01\n\x0e\x43ompareRequest\x12!\n\x05pairs\x18\x01 \x03(\x0b\x32\x12.gradewire.v1.Pair\x12\x33\n\nparameters\x18\x02 \x01(\x0b\x32\x1f.gradewire.v1.CompareParameters\x12\x18\n\x10omit_diagnostics\x18\x03 \x01(\x08\x12(\n\x08priority\x18\x04 \x01(\x0e\x32\x16.gradewire.v1.Priority\"z\n\x0f\x43ompareResponse\x12\'\n\x05pairs\x18\x01 \x03(\x0b\x32\x18.gradewire.v1.PairResult\x12,\n\nprovenance\x18\x02 \x01(\x0b\x32\x18.gradewire.v1.Provenance\x12\x10\n\x08server_s\x18\x03 \x01(\x01\"d\n\x13\x43ompareStreamConfig\x12\x33\n\nparameters\x18\x01 \x01(\x0b\x32\x1f.gradewire.v1.CompareParameters\x12\x18\n\x10omit_diagnostics\x18\x02 \x01(\x08\"7\n\x12\x43ompareStreamPairs\x12!\n\x05pairs\x18\x01 \x03(\x0b\x32\x12.gradewire.v1.Pair\"\x86\x01\n\x14\x43ompareStreamRequest\x12\x33\n\x06\x63onfig\x18\x01 \x01(\x0b\x32!.gradewire.v1.CompareStreamConfigH\x00\x12\x31\n\x05pairs\x18\x02 \x01(\x0b\x32 .gradewire.v1.CompareStreamPairsH\x00\x42\x06\n\x04kind\"n\n\x15\x43ompareStreamResponse\x12\'\n\x05pairs\x18\x01 \x03(\x0b\x32\x18.gradewire.v1.PairResult\x12,\n\nprovenance\x18\x02 \x01(\x0b\x32\x18.gradewire.v1.Provenance\"c\n\x08\x43hatTurn\x12$\n\x04role\x18\x01 \x01(\x0e\x32\x16.gradewire.v1.ChatRole\x12\x0c\n\x04text\x18\x02 \x01(\t\x12#\n\x06images\x18\x03 \x03(\x0b\x32\x13.gradewire.v1.Image\"i\n\x0f\x43ompleteRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12%\n\x05turns\x18\x02 \x03(\x0b\x32\x16.gradewire.v1.ChatTurn\x12\x12\n\nmax_tokens\x18\x03 \x01(\r\x12\x0c\n\x04stop\x18\x04 \x03(\t\"\xf1\x02\n\x10\x43ompleteResponse\x12$\n\x06status\x18\x01 \x01(\x0e\x32\x14.gradewire.v1.Status\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x10\n\x08\x63omplete\x18\x04 \x01(\x08\x12\x1a\n\rprompt_tokens\x18\x05 \x01(\rH\x00\x88\x01\x01\x12\x1d\n\x10generated_tokens\x18\x06 \x01(\rH\x01\x88\x01\x01\x12\r\n\x05model\x18\x07 \x01(\t\x12\x14\n\x0cmodel_digest\x18\x08 \x01(\t\x12+\n\ncache_hits\x18\t \x01(\x0b\x32\x17.gradewire.v1.CacheHits\x12$\n\x06timing\x18\n \x01(\x0b\x32\x14.gradewire.v1.Timing\x12\x1a\n\rretry_after_s\x18\x0b \x01(\x01H\x02\x88\x01\x01\x42\x10\n\x0e_prompt_tokensB\x13\n\x11_generated_tokensB\x10\n\x0e_retry_after_s\"4\n\x0e\x44\x65\x63isionOption\x12\r\n\x05label\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"W\n\x10\x44\x65\x63isionQuestion\x12\x14\n\x0cinstructions\x18\x01 \x01(\t\x12-\n\x07options\x18\x02 \x03(\x0b\x32\x1c.gradewire.v1.DecisionOption\"`\n\rDecideRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12\x31\n\tquestions\x18\x03 \x03(\x0b\x32\x1e.gradewire.v1.DecisionQuestion\"\xd8\x02\n\x08\x44\x65\x63ision\x12$\n\x06status\x18\x01 \x01(\x0e\x32\x14.gradewire.v1.Status\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x15\n\rprobabilities\x18\x03 \x03(\x01\x12\x17\n\nlabel_mass\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\'\n\x08warnings\x18\x05 \x03(\x0e\x32\x15.gradewire.v1.Warning\x12\x1a\n\rprompt_tokens\x18\x06 \x01(\rH\x01\x88\x01\x01\x12+\n\ncache_hits\x18\x07 \x01(\x0b\x32\x17.gradewire.v1.CacheHits\x12$\n\x06timing\x18\x08 \x01(\x0b\x32\x14.gradewire.v1.Timing\x12\x1a\n\rretry_after_s\x18\t \x01(\x01H\x02\x88\x01\x01\x42\r\n\x0b_label_massB\x10\n\x0e_prompt_tokensB\x10\n\x0e_retry_after_s\"`\n\x0e\x44\x65\x63ideResponse\x12)\n\tdecisions\x18\x01 \x03(\x0b\x32\x16.gradewire.v1.Decision\x12\r\n\x05model\x18\x02 \x01(\t\x12\x14\n\x0cmodel_digest\x18\x03 \x01(\t*L\n\x06Winner\x12\x16\n\x12WINNER_UNSPECIFIED\x10\x00\x12\x0c\n\x08WINNER_A\x10\x01\x12\x0c\n\x08WINNER_B\x10\x02\x12\x0e\n\nWINNER_TIE\x10\x03*O\n\nPairAnswer\x12\x1b\n\x17PAIR_ANSWER_UNSPECIFIED\x10\x00\x12\x11\n\rPAIR_ANSWER_A\x10\x01\x12\x11\n\rPAIR_ANSWER_B\x10\x02*h\n\x08\x43hatRole\x12\x19\n\x15\x43HAT_ROLE_UNSPECIFIED\x10\x00\x12\x14\n\x10\x43HAT_ROLE_SYSTEM\x10\x01\x12\x12\n\x0e\x43HAT_ROLE_USER\x10\x02\x12\x17\n\x13\x43HAT_ROLE_ASSISTANT\x10\x03\x32\xbf\x02\n\x07Judging\x12\x46\n\x07\x43ompare\x12\x1c.gradewire.v1.CompareRequest\x1a\x1d.gradewire.v1.CompareResponse\x12\\\n\rCompareStream\x12\".gradewire.v1.CompareStreamRequest\x1a#.gradewire.v1.CompareStreamResponse(\x01\x30\x01\x12I\n\x08\x43omplete\x12\x1d.gradewire.v1.CompleteRequest\x1a\x1e.gradewire.v1.CompleteResponse\x12\x43\n\x06\x44\x65\x63ide\x12\x1b.gradewire.v1.DecideRequest\x1a\x1c.gradewire.v1.DecideResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1agradewire/v1/judging.proto\x12\x0cgradewire.v1\x1a\x1agradewire/v1/scoring.proto\x1a\x18gradewire/v1/types.proto\"\xb2\x01\n\x04Pair\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x12\n\nreferences\x18\x03 \x03(\t\x12\x10\n\x08\x61nswer_a\x18\x04 \x01(\t\x12\x10\n\x08\x61nswer_b\x18\x05 \x01(\t\x12\r\n\x05group\x18\x07 \x01(\t\x12\x10\n\x08\x63\x61ptions\x18\x08 \x03(\t\x12#\n\x06images\x18\t \x03(\x0b\x32\x13.gradewire.v1.Image\x12\x0e\n\x06others\x18\n \x03(\t\"\xb6\x02\n\x0cOrderVerdict\x12\'\n\x05\x66irst\x18\x01 \x01(\x0e\x32\x18.gradewire.v1.PairAnswer\x12$\n\x06winner\x18\x02 \x01(\x0e\x32\x14.gradewire.v1.Winner\x12\x1a\n\rprobability_a\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x1a\n\rprobability_b\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\x1c\n\x0fprobability_tie\x18\x05 \x01(\x01H\x02\x88\x01\x01\x12\x17\n\nlabel_mass\x18\x06 \x01(\x01H\x03\x88\x01\x01\x12\x0e\n\x06reason\x18\x07 \x01(\t\x12\x11\n\textracted\x18\x08 \x01(\x08\x42\x10\n\x0e_probability_aB\x10\n\x0e_probability_bB\x12\n\x10_probability_tieB\r\n\x0b_label_mass\"+\n\x0bListVerdict\x12\r\n\x05shown\x18\x01 \x03(\r\x12\r\n\x05ranks\x18\x02 \x03(\r\"\xd7\x04\n\nPairResult\x12\r\n\x05index\x18\x01 \x01(\x04\x12\n\n\x02id\x18\x02 \x01(\t\x12$\n\x06status\x18\x03 \x01(\x0e\x32\x14.gradewire.v1.Status\x12$\n\x06winner\x18\x04 \x01(\x0e\x32\x14.gradewire.v1.Winner\x12\x0f\n\x07message\x18\x05 \x01(\t\x12\'\n\x08warnings\x18\x06 \x03(\x0e\x32\x15.gradewire.v1.Warning\x12\x1a\n\rprobability_a\x18\x07 \x01(\x01H\x00\x88\x01\x01\x12\x1a\n\rprobability_b\x18\x08 \x01(\x01H\x01\x88\x01\x01\x12\x1c\n\x0fprobability_tie\x18\t \x01(\x01H\x02\x88\x01\x01\x12*\n\x06orders\x18\n \x03(\x0b\x32\x1a.gradewire.v1.OrderVerdict\x12\x12\n\ndecided_by\x18\x0b \x01(\t\x12\x15\n\rprompt_tokens\x18\x0c \x01(\r\x12\x18\n\x10generated_tokens\x18\r \x01(\r\x12+\n\ncache_hits\x18\x0e \x01(\x0b\x32\x17.gradewire.v1.CacheHits\x12$\n\x06timing\x18\x0f \x01(\x0b\x32\x14.gradewire.v1.Timing\x12\x1a\n\rretry_after_s\x18\x10 \x01(\x01H\x03\x88\x01\x01\x12(\n\x05lists\x18\x11 \x03(\x0b\x32\x19.gradewire.v1.ListVerdictB\x10\n\x0e_probability_aB\x10\n\x0e_probability_bB\x12\n\x10_probability_tieB\x10\n\x0e_retry_after_s\"\xac\x01\n\x0e\x43ompareRequest\x12!\n\x05pairs\x18\x01 \x03(\x0b\x32\x12.gradewire.v1.Pair\x12\x33\n\nparameters\x18\x02 \x01(\x0b\x32\x1f.gradewire.v1.CompareParameters\x12\x18\n\x10omit_diagnostics\x18\x03 \x01(\x08\x12(\n\x08priority\x18\x04 \x01(\x0e\x32\x16.gradewire.v1.Priority\"z\n\x0f\x43ompareResponse\x12\'\n\x05pairs\x18\x01 \x03(\x0b\x32\x18.gradewire.v1.PairResult\x12,\n\nprovenance\x18\x02 \x01(\x0b\x32\x18.gradewire.v1.Provenance\x12\x10\n\x08server_s\x18\x03 \x01(\x01\"d\n\x13\x43ompareStreamConfig\x12\x33\n\nparameters\x18\x01 \x01(\x0b\x32\x1f.gradewire.v1.CompareParameters\x12\x18\n\x10omit_diagnostics\x18\x02 \x01(\x08\"7\n\x12\x43ompareStreamPairs\x12!\n\x05pairs\x18\x01 \x03(\x0b\x32\x12.gradewire.v1.Pair\"\x86\x01\n\x14\x43ompareStreamRequest\x12\x33\n\x06\x63onfig\x18\x01 \x01(\x0b\x32!.gradewire.v1.CompareStreamConfigH\x00\x12\x31\n\x05pairs\x18\x02 \x01(\x0b\x32 .gradewire.v1.CompareStreamPairsH\x00\x42\x06\n\x04kind\"n\n\x15\x43ompareStreamResponse\x12\'\n\x05pairs\x18\x01 \x03(\x0b\x32\x18.gradewire.v1.PairResult\x12,\n\nprovenance\x18\x02 \x01(\x0b\x32\x18.gradewire.v1.Provenance\"c\n\x08\x43hatTurn\x12$\n\x04role\x18\x01 \x01(\x0e\x32\x16.gradewire.v1.ChatRole\x12\x0c\n\x04text\x18\x02 \x01(\t\x12#\n\x06images\x18\x03 \x03(\x0b\x32\x13.gradewire.v1.Image\"i\n\x0f\x43ompleteRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12%\n\x05turns\x18\x02 \x03(\x0b\x32\x16.gradewire.v1.ChatTurn\x12\x12\n\nmax_tokens\x18\x03 \x01(\r\x12\x0c\n\x04stop\x18\x04 \x03(\t\"\xf1\x02\n\x10\x43ompleteResponse\x12$\n\x06status\x18\x01 \x01(\x0e\x32\x14.gradewire.v1.Status\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x10\n\x08\x63omplete\x18\x04 \x01(\x08\x12\x1a\n\rprompt_tokens\x18\x05 \x01(\rH\x00\x88\x01\x01\x12\x1d\n\x10generated_tokens\x18\x06 \x01(\rH\x01\x88\x01\x01\x12\r\n\x05model\x18\x07 \x01(\t\x12\x14\n\x0cmodel_digest\x18\x08 \x01(\t\x12+\n\ncache_hits\x18\t \x01(\x0b\x32\x17.gradewire.v1.CacheHits\x12$\n\x06timing\x18\n \x01(\x0b\x32\x14.gradewire.v1.Timing\x12\x1a\n\rretry_after_s\x18\x0b \x01(\x01H\x02\x88\x01\x01\x42\x10\n\x0e_prompt_tokensB\x13\n\x11_generated_tokensB\x10\n\x0e_retry_after_s\"4\n\x0e\x44\x65\x63isionOption\x12\r\n\x05label\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"W\n\x10\x44\x65\x63isionQuestion\x12\x14\n\x0cinstructions\x18\x01 \x01(\t\x12-\n\x07options\x18\x02 \x03(\x0b\x32\x1c.gradewire.v1.DecisionOption\"`\n\rDecideRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12\x31\n\tquestions\x18\x03 \x03(\x0b\x32\x1e.gradewire.v1.DecisionQuestion\"\xd8\x02\n\x08\x44\x65\x63ision\x12$\n\x06status\x18\x01 \x01(\x0e\x32\x14.gradewire.v1.Status\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x15\n\rprobabilities\x18\x03 \x03(\x01\x12\x17\n\nlabel_mass\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\'\n\x08warnings\x18\x05 \x03(\x0e\x32\x15.gradewire.v1.Warning\x12\x1a\n\rprompt_tokens\x18\x06 \x01(\rH\x01\x88\x01\x01\x12+\n\ncache_hits\x18\x07 \x01(\x0b\x32\x17.gradewire.v1.CacheHits\x12$\n\x06timing\x18\x08 \x01(\x0b\x32\x14.gradewire.v1.Timing\x12\x1a\n\rretry_after_s\x18\t \x01(\x01H\x02\x88\x01\x01\x42\r\n\x0b_label_massB\x10\n\x0e_prompt_tokensB\x10\n\x0e_retry_after_s\"`\n\x0e\x44\x65\x63ideResponse\x12)\n\tdecisions\x18\x01 \x03(\x0b\x32\x16.gradewire.v1.Decision\x12\r\n\x05model\x18\x02 \x01(\t\x12\x14\n\x0cmodel_digest\x18\x03 \x01(\t*L\n\x06Winner\x12\x16\n\x12WINNER_UNSPECIFIED\x10\x00\x12\x0c\n\x08WINNER_A\x10\x01\x12\x0c\n\x08WINNER_B\x10\x02\x12\x0e\n\nWINNER_TIE\x10\x03*O\n\nPairAnswer\x12\x1b\n\x17PAIR_ANSWER_UNSPECIFIED\x10\x00\x12\x11\n\rPAIR_ANSWER_A\x10\x01\x12\x11\n\rPAIR_ANSWER_B\x10\x02*h\n\x08\x43hatRole\x12\x19\n\x15\x43HAT_ROLE_UNSPECIFIED\x10\x00\x12\x14\n\x10\x43HAT_ROLE_SYSTEM\x10\x01\x12\x12\n\x0e\x43HAT_ROLE_USER\x10\x02\x12\x17\n\x13\x43HAT_ROLE_ASSISTANT\x10\x03\x32\xbf\x02\n\x07Judging\x12\x46\n\x07\x43ompare\x12\x1c.gradewire.v1.CompareRequest\x1a\x1d.gradewire.v1.CompareResponse\x12\\\n\rCompareStream\x12\".gradewire.v1.CompareStreamRequest\x1a#.gradewire.v1.CompareStreamResponse(\x01\x30\x01\x12I\n\x08\x43omplete\x12\x1d.gradewire.v1.CompleteRequest\x1a\x1e.gradewire.v1.CompleteResponse\x12\x43\n\x06\x44\x65\x63ide\x12\x1b.gradewire.v1.DecideRequest\x1a\x1c.gradewire.v1.DecideResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gradewire_proto.v1.judging_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_WINNER']._serialized_start=3109
-  _globals['_WINNER']._serialized_end=3185
-  _globals['_PAIRANSWER']._serialized_start=3187
-  _globals['_PAIRANSWER']._serialized_end=3266
-  _globals['_CHATROLE']._serialized_start=3268
-  _globals['_CHATROLE']._serialized_end=3372
+  _globals['_WINNER']._serialized_start=3212
+  _globals['_WINNER']._serialized_end=3288
+  _globals['_PAIRANSWER']._serialized_start=3290
+  _globals['_PAIRANSWER']._serialized_end=3369
+  _globals['_CHATROLE']._serialized_start=3371
+  _globals['_CHATROLE']._serialized_end=3475
   _globals['_PAIR']._serialized_start=99
-  _globals['_PAIR']._serialized_end=261
-  _globals['_ORDERVERDICT']._serialized_start=264
-  _globals['_ORDERVERDICT']._serialized_end=574
-  _globals['_PAIRRESULT']._serialized_start=577
-  _globals['_PAIRRESULT']._serialized_end=1134
-  _globals['_COMPAREREQUEST']._serialized_start=1137
-  _globals['_COMPAREREQUEST']._serialized_end=1309
-  _globals['_COMPARERESPONSE']._serialized_start=1311
-  _globals['_COMPARERESPONSE']._serialized_end=1433
-  _globals['_COMPARESTREAMCONFIG']._serialized_start=1435
-  _globals['_COMPARESTREAMCONFIG']._serialized_end=1535
-  _globals['_COMPARESTREAMPAIRS']._serialized_start=1537
-  _globals['_COMPARESTREAMPAIRS']._serialized_end=1592
-  _globals['_COMPARESTREAMREQUEST']._serialized_start=1595
-  _globals['_COMPARESTREAMREQUEST']._serialized_end=1729
-  _globals['_COMPARESTREAMRESPONSE']._serialized_start=1731
-  _globals['_COMPARESTREAMRESPONSE']._serialized_end=1841
-  _globals['_CHATTURN']._serialized_start=1843
-  _globals['_CHATTURN']._serialized_end=1942
-  _globals['_COMPLETEREQUEST']._serialized_start=1944
-  _globals['_COMPLETEREQUEST']._serialized_end=2049
-  _globals['_COMPLETERESPONSE']._serialized_start=2052
-  _globals['_COMPLETERESPONSE']._serialized_end=2421
-  _globals['_DECISIONOPTION']._serialized_start=2423
-  _globals['_DECISIONOPTION']._serialized_end=2475
-  _globals['_DECISIONQUESTION']._serialized_start=2477
-  _globals['_DECISIONQUESTION']._serialized_end=2564
-  _globals['_DECIDEREQUEST']._serialized_start=2566
-  _globals['_DECIDEREQUEST']._serialized_end=2662
-  _globals['_DECISION']._serialized_start=2665
-  _globals['_DECISION']._serialized_end=3009
-  _globals['_DECIDERESPONSE']._serialized_start=3011
-  _globals['_DECIDERESPONSE']._serialized_end=3107
-  _globals['_JUDGING']._serialized_start=3375
-  _globals['_JUDGING']._serialized_end=3694
+  _globals['_PAIR']._serialized_end=277
+  _globals['_ORDERVERDICT']._serialized_start=280
+  _globals['_ORDERVERDICT']._serialized_end=590
+  _globals['_LISTVERDICT']._serialized_start=592
+  _globals['_LISTVERDICT']._serialized_end=635
+  _globals['_PAIRRESULT']._serialized_start=638
+  _globals['_PAIRRESULT']._serialized_end=1237
+  _globals['_COMPAREREQUEST']._serialized_start=1240
+  _globals['_COMPAREREQUEST']._serialized_end=1412
+  _globals['_COMPARERESPONSE']._serialized_start=1414
+  _globals['_COMPARERESPONSE']._serialized_end=1536
+  _globals['_COMPARESTREAMCONFIG']._serialized_start=1538
+  _globals['_COMPARESTREAMCONFIG']._serialized_end=1638
+  _globals['_COMPARESTREAMPAIRS']._serialized_start=1640
+  _globals['_COMPARESTREAMPAIRS']._serialized_end=1695
+  _globals['_COMPARESTREAMREQUEST']._serialized_start=1698
+  _globals['_COMPARESTREAMREQUEST']._serialized_end=1832
+  _globals['_COMPARESTREAMRESPONSE']._serialized_start=1834
+  _globals['_COMPARESTREAMRESPONSE']._serialized_end=1944
+  _globals['_CHATTURN']._serialized_start=1946
+  _globals['_CHATTURN']._serialized_end=2045
+  _globals['_COMPLETEREQUEST']._serialized_start=2047
+  _globals['_COMPLETEREQUEST']._serialized_end=2152
+  _globals['_COMPLETERESPONSE']._serialized_start=2155
+  _globals['_COMPLETERESPONSE']._serialized_end=2524
+  _globals['_DECISIONOPTION']._serialized_start=2526
+  _globals['_DECISIONOPTION']._serialized_end=2578
+  _globals['_DECISIONQUESTION']._serialized_start=2580
+  _globals['_DECISIONQUESTION']._serialized_end=2667
+  _globals['_DECIDEREQUEST']._serialized_start=2669
+  _globals['_DECIDEREQUEST']._serialized_end=2765
+  _globals['_DECISION']._serialized_start=2768
+  _globals['_DECISION']._serialized_end=3112
+  _globals['_DECIDERESPONSE']._serialized_start=3114
+  _globals['_DECIDERESPONSE']._serialized_end=3210
+  _globals['_JUDGING']._serialized_start=3478
+  _globals['_JUDGING']._serialized_end=3797
 # @@protoc_insertion_point(module_scope)

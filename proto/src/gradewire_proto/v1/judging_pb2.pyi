@@ -91,6 +91,7 @@ class Pair(_message.Message):
     GROUP_FIELD_NUMBER: _builtins.int
     CAPTIONS_FIELD_NUMBER: _builtins.int
     IMAGES_FIELD_NUMBER: _builtins.int
+    OTHERS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Same as Item.id."""
     question: _builtins.str
@@ -115,6 +116,10 @@ class Pair(_message.Message):
     def images(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Image]:
         """Pictures that the question is about, read only with CompareParameters.image. At least one picture is then required."""
 
+    @_builtins.property
+    def others(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """At most 62 further answers, only with COMPARE_MODE_LISTWISE, which ranks all answers of the message."""
+
     def __init__(
         self,
         *,
@@ -126,10 +131,11 @@ class Pair(_message.Message):
         group: _builtins.str = ...,
         captions: _abc.Iterable[_builtins.str] | None = ...,
         images: _abc.Iterable[_types_pb2.Image] | None = ...,
+        others: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_a", b"answer_a", "answer_b", b"answer_b", "captions", b"captions", "group", b"group", "id", b"id", "images", b"images", "question", b"question", "references", b"references"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_a", b"answer_a", "answer_b", b"answer_b", "captions", b"captions", "group", b"group", "id", b"id", "images", b"images", "others", b"others", "question", b"question", "references", b"references"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -199,6 +205,38 @@ class OrderVerdict(_message.Message):
 Global___OrderVerdict: _TypeAlias = OrderVerdict  # noqa: Y015
 
 @_typing.final
+class ListVerdict(_message.Message):
+    """The judge's ranking of a list of answers, which it saw in one of several orders."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHOWN_FIELD_NUMBER: _builtins.int
+    RANKS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def shown(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The answers in the order in which the judge saw them: 0 is answer_a, 1 is answer_b, and 2 is the first of others."""
+
+    @_builtins.property
+    def ranks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The rank of each answer, in the order answer_a, answer_b, others: 1 for the best one. Equal answers share a rank.
+        Empty if the server could not read the ranking.
+        """
+
+    def __init__(
+        self,
+        *,
+        shown: _abc.Iterable[_builtins.int] | None = ...,
+        ranks: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ranks", b"ranks", "shown", b"shown"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListVerdict: _TypeAlias = ListVerdict  # noqa: Y015
+
+@_typing.final
 class PairResult(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -218,12 +256,13 @@ class PairResult(_message.Message):
     CACHE_HITS_FIELD_NUMBER: _builtins.int
     TIMING_FIELD_NUMBER: _builtins.int
     RETRY_AFTER_S_FIELD_NUMBER: _builtins.int
+    LISTS_FIELD_NUMBER: _builtins.int
     index: _builtins.int
     """Position of the pair in the request or the stream, from 0."""
     id: _builtins.str
     status: _types_pb2.Status.ValueType
     winner: Global___Winner.ValueType
-    """Set if and only if status is STATUS_OK."""
+    """Set if and only if status is STATUS_OK, but never with COMPARE_MODE_LISTWISE."""
     message: _builtins.str
     """Same as MetricResult.message."""
     probability_a: _builtins.float
@@ -248,6 +287,12 @@ class PairResult(_message.Message):
     def cache_hits(self) -> _types_pb2.CacheHits: ...
     @_builtins.property
     def timing(self) -> _types_pb2.Timing: ...
+    @_builtins.property
+    def lists(self) -> _containers.RepeatedCompositeFieldContainer[Global___ListVerdict]:
+        """With COMPARE_MODE_LISTWISE, the judge's rankings, even with STATUS_UNPARSABLE. Empty if the judge did not answer.
+        Answers that all look the same share rank 1 in a single list, without a judge.
+        """
+
     def __init__(
         self,
         *,
@@ -267,10 +312,11 @@ class PairResult(_message.Message):
         cache_hits: _types_pb2.CacheHits | None = ...,
         timing: _types_pb2.Timing | None = ...,
         retry_after_s: _builtins.float | None = ...,
+        lists: _abc.Iterable[Global___ListVerdict] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_probability_a", b"_probability_a", "_probability_b", b"_probability_b", "_probability_tie", b"_probability_tie", "_retry_after_s", b"_retry_after_s", "cache_hits", b"cache_hits", "probability_a", b"probability_a", "probability_b", b"probability_b", "probability_tie", b"probability_tie", "retry_after_s", b"retry_after_s", "timing", b"timing"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_probability_a", b"_probability_a", "_probability_b", b"_probability_b", "_probability_tie", b"_probability_tie", "_retry_after_s", b"_retry_after_s", "cache_hits", b"cache_hits", "decided_by", b"decided_by", "generated_tokens", b"generated_tokens", "id", b"id", "index", b"index", "message", b"message", "orders", b"orders", "probability_a", b"probability_a", "probability_b", b"probability_b", "probability_tie", b"probability_tie", "prompt_tokens", b"prompt_tokens", "retry_after_s", b"retry_after_s", "status", b"status", "timing", b"timing", "warnings", b"warnings", "winner", b"winner"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_probability_a", b"_probability_a", "_probability_b", b"_probability_b", "_probability_tie", b"_probability_tie", "_retry_after_s", b"_retry_after_s", "cache_hits", b"cache_hits", "decided_by", b"decided_by", "generated_tokens", b"generated_tokens", "id", b"id", "index", b"index", "lists", b"lists", "message", b"message", "orders", b"orders", "probability_a", b"probability_a", "probability_b", b"probability_b", "probability_tie", b"probability_tie", "prompt_tokens", b"prompt_tokens", "retry_after_s", b"retry_after_s", "status", b"status", "timing", b"timing", "warnings", b"warnings", "winner", b"winner"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__probability_a: _TypeAlias = _typing.Literal["probability_a"]  # noqa: Y015
     _WhichOneofArgType__probability_a: _TypeAlias = _typing.Literal["_probability_a", b"_probability_a"]  # noqa: Y015

@@ -596,6 +596,8 @@ class _CompareModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CompareMo
     """The judge reads the prompt once. The verdict comes from the probabilities of the prompt's labels. The default."""
     COMPARE_MODE_REASON: _CompareMode.ValueType  # 2
     """The judge writes a reason first, then the verdict. This is many times slower."""
+    COMPARE_MODE_LISTWISE: _CompareMode.ValueType  # 3
+    """The judge sees all answers of Pair in one prompt and writes their order, for several orders of the answers."""
 
 class CompareMode(_CompareMode, metaclass=_CompareModeEnumTypeWrapper):
     """Ways to get a verdict from the judge."""
@@ -605,6 +607,8 @@ COMPARE_MODE_VERDICT: CompareMode.ValueType  # 1
 """The judge reads the prompt once. The verdict comes from the probabilities of the prompt's labels. The default."""
 COMPARE_MODE_REASON: CompareMode.ValueType  # 2
 """The judge writes a reason first, then the verdict. This is many times slower."""
+COMPARE_MODE_LISTWISE: CompareMode.ValueType  # 3
+"""The judge sees all answers of Pair in one prompt and writes their order, for several orders of the answers."""
 Global___CompareMode: _TypeAlias = CompareMode  # noqa: Y015
 
 class _CompareDecision:
@@ -640,6 +644,8 @@ class _ComparePresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Compare
     """A verdict without a reason; ties are possible. The default."""
     COMPARE_PRESET_VISIT: _ComparePreset.ValueType  # 2
     """The form of VisIT-Bench's judge: steps of reasoning first, then a choice without ties."""
+    COMPARE_PRESET_LISTWISE: _ComparePreset.ValueType  # 3
+    """One prompt with all answers to a question, which the judge puts in order."""
 
 class ComparePreset(_ComparePreset, metaclass=_ComparePresetEnumTypeWrapper):
     """Sets of defaults for comparisons."""
@@ -649,6 +655,8 @@ COMPARE_PRESET_V1: ComparePreset.ValueType  # 1
 """A verdict without a reason; ties are possible. The default."""
 COMPARE_PRESET_VISIT: ComparePreset.ValueType  # 2
 """The form of VisIT-Bench's judge: steps of reasoning first, then a choice without ties."""
+COMPARE_PRESET_LISTWISE: ComparePreset.ValueType  # 3
+"""One prompt with all answers to a question, which the judge puts in order."""
 Global___ComparePreset: _TypeAlias = ComparePreset  # noqa: Y015
 
 class _AutoJudge:
@@ -1962,12 +1970,14 @@ class CompareParameters(_message.Message):
     model: _builtins.str
     """Same as LaveParameters.model."""
     mode: Global___CompareMode.ValueType
-    """verdict: decide immediately, from label probabilities; reason: write a reason first, which is many times slower.
+    """verdict: decide immediately, from label probabilities; reason: write a reason first, which is many times slower;
+    listwise: put all answers of a list in order, which needs a prompt of its own, as in the preset listwise.
     Default: verdict.
     """
     decision: Global___CompareDecision.ValueType
     """both: an answer wins if it wins in both orders; verdicts that differ are INCONSISTENT. majority: a win in one order
-    and a tie in the other order also suffice.
+    and a tie in the other order also suffice. With listwise, an answer beats another one if it is ahead in all orders
+    (both), or in more orders than it is behind (majority).
     Default: both.
     """
     references: _builtins.bool
@@ -1980,7 +1990,8 @@ class CompareParameters(_message.Message):
     """Same as LaveParameters.prompt."""
     preset: Global___ComparePreset.ValueType
     """v1: a verdict without a reason; visit: steps of reasoning first, then a choice without ties (mode=reason and the
-    prompt compare_visit). Parameters that you set override the preset.
+    prompt compare_visit); listwise: an order of all answers (mode=listwise and the prompt compare_listwise).
+    Parameters that you set override the preset.
     Default: v1.
     """
     def __init__(

@@ -63,14 +63,23 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Pair(Item):
-    """A pair of answers to compare: `prediction` is answer A, and `rival` is answer B."""
+    """A pair of answers to compare: `prediction` is answer A, and `rival` is answer B.
+
+    `others` are further answers of a list that a judge puts in order.
+    """
 
     rival: str = field(kw_only=True)
+    others: tuple[str, ...] = ()
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """All answers."""
+        return (self.prediction, self.rival, *self.others)
 
     @property
     @override
     def characters(self) -> int:
-        return sum(map(len, (self.question, self.prediction, self.rival, *self.references)))
+        return sum(map(len, (self.question, *self.answers, *self.references)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +141,25 @@ class OrderVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class ListVerdict:
+    """A judge's ranking of a list of answers.
+
+    Attributes:
+        shown: The answers' positions in the order in which the judge saw them.
+        ranks: The rank of each answer by position, 1 for the best one, or () if the judge's reply contained no ranking.
+    """
+
+    shown: tuple[int, ...]
+    ranks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Compared:
     """The outcome of a comparison.
 
     Attributes:
-        winner: The winner, or None if the status is not OK.
+        winner: The winner, or None if the status is not OK, or for a list.
+        lists: The rankings of a list, one for each order of its answers.
         orders: The verdict with A first, then the verdict with B first. Empty if no judge answered.
         decided_by: "judge", "rule", or "" without a winner.
         prompt_tokens: The total for both orders, or None if unknown.
@@ -147,6 +170,7 @@ class Compared:
     decided_by: str = ""
     prompt_tokens: int | None = 0
     generated_tokens: int | None = 0
+    lists: tuple[ListVerdict, ...] = ()
 
     @property
     def probabilities(self) -> tuple[float, float, float] | None:
@@ -211,7 +235,8 @@ class MetricResult:
     """One metric's score or failure for one item.
 
     Attributes:
-        score: The score, or None if `status` is not OK. For a pair, 1 if A wins, 0 if B wins, and 0.5 for a tie.
+        score: The score, or None if `status` is not OK. For a pair, 1 if A wins, 0 if B wins, and 0.5 for a tie or
+            a list.
         warnings: Warnings about a valid score or, if the judge's reply is UNPARSABLE, about the judge's prompt.
         matched_reference: The index of the reference that determined the score.
         correct: The verdict, or None if the metric has no verdict.

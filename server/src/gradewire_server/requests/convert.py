@@ -49,7 +49,7 @@ _TEXTS: Final[Mapping[type[Message], tuple[str, ...]]] = {
 }
 _LISTS: Final[Mapping[type[Message], tuple[str, ...]]] = {
     types_pb2.Item: ("references", "synthetic_answers", "captions", "choices"),
-    judging_pb2.Pair: ("references", "captions"),
+    judging_pb2.Pair: ("references", "captions", "others"),
 }
 _NOUNS: Final[Mapping[type[Message], str]] = {types_pb2.Item: "item", judging_pb2.Pair: "pair"}
 _PARTS: Final[Mapping[type[Parts], str]] = {kind: name for name, kind in PART_TYPES.items()}
@@ -95,7 +95,8 @@ def read_row(message: Row, limits: Limits, *, check_bytes: bool) -> Item | Failu
         values["captions"] = tuple([nfc(caption) for caption in captions if caption.strip()]) if captions else ()
         values["images"] = tuple([Image(each.data, each.uri, each.media_type) for each in images]) if images else ()
         if isinstance(message, judging_pb2.Pair):
-            return Pair(prediction=values.pop("answer_a"), rival=values.pop("answer_b"), **values)
+            answer_a, answer_b = values.pop("answer_a"), values.pop("answer_b")
+            return Pair(prediction=answer_a, rival=answer_b, others=tuple(map(nfc, message.others)), **values)
         caption = values.pop("caption")
         if caption.strip():
             values["captions"] = (caption, *values["captions"])
@@ -228,6 +229,8 @@ def _fill_compared(result: judging_pb2.PairResult, compared: Compared) -> None:
     _fill_probabilities(result, compared.probabilities)
     for order in compared.orders:
         _fill_order(result.orders.add(), order)
+    for verdict in compared.lists:
+        result.lists.add(shown=verdict.shown, ranks=verdict.ranks)
     result.prompt_tokens = compared.prompt_tokens or 0
     result.generated_tokens = compared.generated_tokens or 0
 

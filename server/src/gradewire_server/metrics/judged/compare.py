@@ -7,11 +7,9 @@ tie.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Final
+from typing import Final
 
-from typing_extensions import override
-
-from gradewire_proto.choices import CompareDecision, CompareMode, ComparePreset, ShownReferences
+from gradewire_proto.choices import CompareDecision, CompareMode, ShownReferences
 from gradewire_server.domain.items import (
     Compared,
     Failure,
@@ -28,37 +26,31 @@ from gradewire_server.domain.needs import Program, Rounds
 from gradewire_server.metrics.common import (
     FailureError,
     NothingToPrepare,
-    check_question,
-    check_references,
-    has_letter_or_digit,
     scoring,
     stop_at,
 )
+from gradewire_server.metrics.judged.compared_texts import CompareParameters, check_pair, look_the_same, show_texts
+from gradewire_server.metrics.judged.listwise import rank_by_judge, rank_by_rule
 from gradewire_server.metrics.judged.metric import (
     WRITTEN,
     Answer,
     Chosen,
     Exchange,
-    PromptParameters,
     ask_for_text,
     ask_step,
     read_answer,
     read_text,
 )
-from gradewire_server.metrics.judged.prompt import CAPTION_SEPARATOR, judge_prompt, turns_before, without_praise
+from gradewire_server.metrics.judged.prompt import judge_prompt, turns_before
 from gradewire_server.metrics.judged.references import (
-    DEFAULT_SHARE,
     count_references,
     shown_references,
-    without_rare,
     write_references,
 )
 from gradewire_server.metrics.prompts.neutralise import (
     MAX_CHARACTERS,
     Delimiters,
-    cut_to_words,
     neutralise,
-    without_markup,
 )
 from gradewire_server.metrics.prompts.prompt_file import (
     EXTRACT,
@@ -71,7 +63,6 @@ from gradewire_server.metrics.prompts.prompt_file import (
 )
 from gradewire_server.metrics.prompts.reading import spoken_text
 from gradewire_server.metrics.prompts.template import Rendered
-from gradewire_server.metrics.text.words import MAX_WORDS
 
 
 def winner_of(probabilities: tuple[float, float, float]) -> Winner:
@@ -93,31 +84,6 @@ def decide(said: Sequence[Winner], decision: CompareDecision) -> Winner | None:
     found.discard(Winner.TIE)
     return found.pop() if decision is CompareDecision.MAJORITY and len(found) == 1 else None
 
-
-@dataclass(frozen=True, slots=True)
-class CompareParameters(PromptParameters):
-    """The parameters of `compare` (see types.proto)."""
-
-    metric: ClassVar[str] = "compare"
-
-    preset: ComparePreset = ComparePreset.V1
-    mode: CompareMode = CompareMode.VERDICT
-    decision: CompareDecision = CompareDecision.BOTH
-    references: bool = False
-    image: bool = False
-
-    @classmethod
-    @override
-    def preset_values(cls, preset: str | None) -> Mapping[str, Any]:
-        return _VISIT_PRESET if preset == ComparePreset.VISIT else {}
-
-    @property
-    @override
-    def variant(self) -> str:
-        return f"{self.mode}_with_references" if self.references else str(self.mode)
-
-
-_VISIT_PRESET: Final[Mapping[str, Any]] = {"mode": CompareMode.REASON, "prompt": "compare_visit/1"}
 
 _FIRST, _SECOND, _TIE = 1.0, 0.0, 0.5
 
@@ -223,36 +189,13 @@ def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = 
 
     If a pair's answers are swapped, the new pair has the same two orders and shares the old pair's cached verdicts.
     """
-    file, variant = parameters.file, parameters.file.variants[parameters.variant]
-    question, question_cut = cut_to_words(pair.question, MAX_CHARACTERS)
-    caption, caption_cut = cut_to_words(CAPTION_SEPARATOR.join(pair.captions) if parameters.caption else "", MAX_WORDS)
-    (a, a_cut), (b, b_cut) = (
-        _cut_answer(answer, variant.prediction_words, most_characters) for answer in (pair.prediction, pair.rival)
-    )
-    shown = None
-    if parameters.references:
-        kept = without_rare(count_references(pair.references), DEFAULT_SHARE)
-        # If there is no space for all aliases, show the aliases that are closest to either answer.
-        both = " ".join(sorted((a, b)))
-        shown = shown_references(pair.references, kept, both, file.references, ShownReferences.ALL)
-    known = shown.counted.texts if shown else ()
-    neutral = tuple(neutralise(answer, variant.delimiters) for answer in (a, b))
-    # Keep words that occur in both answers, because they praise neither answer.
-    answers = tuple(
-        without_praise(answer, variant.delimiters, (*known, other), question=question)
-        for answer, other in (neutral, neutral[::-1])
-    )
-    fields = {
-        "question": neutralise(question, variant.delimiters),
-        "caption": neutralise(caption, variant.delimiters),
-        "references": write_references(shown.counted, file.references, variant.delimiters) if shown else "",
-    }
+    variant = parameters.judged_variant
+    shown = show_texts(pair, parameters, variant.delimiters, most_characters)
     orders = (
-        Order(Winner.A, _rendered(variant, fields, answers)),
-        Order(Winner.B, _rendered(variant, fields, answers[::-1])),
+        Order(Winner.A, _rendered(variant, shown.fields, shown.answers)),
+        Order(Winner.B, _rendered(variant, shown.fields, shown.answers[::-1])),
     )
-    cut = question_cut or caption_cut or a_cut or b_cut or bool(shown and shown.cut)
-    return PairRounds(cut, answers != neutral, orders, max(len(a), len(b)))
+    return PairRounds(shown.cut, shown.masked, orders, shown.characters)
 
 
 @lru_cache(maxsize=64)
@@ -262,11 +205,6 @@ def fixed_turns(file: PromptFile, variant_name: str, *, caption: bool, image: bo
     solved = file.demonstrations.get(PAIR_SETS[0], ()) if variant.demonstrations else ()
     written = [_demonstrated(file, variant, demonstration, caption=caption) for demonstration in solved]
     return turns_before(variant, zip(written, solved, strict=True), caption=caption, image=image)
-
-
-def _cut_answer(answer: str, most_words: int, most_characters: int) -> tuple[str, bool]:
-    text, cut = cut_to_words(answer, most_words)
-    return text[:most_characters].rstrip(), cut or len(text) > most_characters
 
 
 def _demonstrated(file: PromptFile, variant: Variant, solved: Demonstration, *, caption: bool) -> Rendered:
@@ -284,32 +222,9 @@ def _demonstrated(file: PromptFile, variant: Variant, solved: Demonstration, *, 
     return _rendered(variant, fields, answers)
 
 
-def _rendered(variant: Variant, fields: dict[str, str], answers: tuple[str, ...]) -> Rendered:
+def _rendered(variant: Variant, fields: Mapping[str, str], answers: tuple[str, ...]) -> Rendered:
     first, second = answers
     return variant.item.render({**fields, "first": first, "second": second})
-
-
-def check_pair(pair: Pair, parameters: CompareParameters) -> Failure | None:
-    """Return INVALID_INPUT if something that the judge needs is missing, or EMPTY_PREDICTION if an answer is blank."""
-    failure = check_question(
-        pair.question, why="a judge needs the question to compare answers", where="in a comparison"
-    )
-    if failure is None and parameters.references:
-        failure = check_references(pair.references)
-    if failure is None and parameters.image and not pair.images:
-        failure = Failure(Status.INVALID_INPUT, "images: are empty, but image=true needs an image")
-    if failure is not None:
-        return failure
-    for name, answer in (("answer_a", pair.prediction), ("answer_b", pair.rival)):
-        if not has_letter_or_digit(answer):
-            message = f"{name}: contains no letter or digit to compare"
-            return Failure(Status.EMPTY_PREDICTION, message)
-    return None
-
-
-def look_the_same(pair: Pair) -> bool:
-    """Return True if a reader sees no difference between the answers except white space."""
-    return without_markup(pair.prediction) == without_markup(pair.rival)
 
 
 def ask_both_orders(pair: Pair, parameters: CompareParameters) -> Rounds[PairRounds]:
@@ -451,6 +366,8 @@ class Compare(NothingToPrepare):
         if not isinstance(item, Pair):
             raise TypeError(f"compare needs a pair of answers, not {type(item).__name__}")
         stop_at(check_pair(item, parameters))
+        if parameters.mode is CompareMode.LISTWISE:
+            return rank_by_rule(item) if look_the_same(item) else (yield from rank_by_judge(item, parameters))
         if look_the_same(item):
             return MetricResult(score=_SCORE_BY_WINNER[Winner.TIE], compared=Compared(Winner.TIE, decided_by="rule"))
         asked = yield from ask_both_orders(item, parameters)

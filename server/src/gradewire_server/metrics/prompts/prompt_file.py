@@ -28,6 +28,7 @@ _PAIR: Final = frozenset({"question", "first", "second"})
 TEXT_FIELDS: Final = frozenset({"reason", "facts"})
 """Fields of the one text of a demonstration, besides the labels of its steps."""
 _PAIR_WITH_REFERENCES: Final = _PAIR | {"references"}
+_LIST: Final = frozenset({"question", "answers"})
 _ASKED: Final = frozenset({"question", "answer"})
 
 
@@ -82,6 +83,7 @@ STEPS: Final[Mapping[str, StepShape]] = {
     "reason": _TEXT,
     "facts": _TEXT,
     "sentence": _TEXT,
+    "order": _TEXT,
 }
 
 SHAPES: Final[Mapping[str, Mapping[str, VariantShape]]] = {
@@ -107,6 +109,10 @@ SHAPES: Final[Mapping[str, Mapping[str, VariantShape]]] = {
         "reason": VariantShape((("reason", "winner"),), _PAIR, parameters="mode=reason"),
         "reason_with_references": VariantShape(
             (("reason", "winner"),), _PAIR_WITH_REFERENCES, parameters="mode=reason&references=true"
+        ),
+        "listwise": VariantShape((("order",),), _LIST, parameters="mode=listwise"),
+        "listwise_with_references": VariantShape(
+            (("order",),), _LIST | {"references"}, parameters="mode=listwise&references=true"
         ),
         EXTRACT: VariantShape((("winner",),), frozenset({"reason"}), frozenset(), None),
     },

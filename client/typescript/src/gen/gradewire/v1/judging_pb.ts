@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gradewire/v1/judging.proto.
  */
 export const file_gradewire_v1_judging: GenFile = /*@__PURE__*/
-  fileDesc("ChpncmFkZXdpcmUvdjEvanVkZ2luZy5wcm90bxIMZ3JhZGV3aXJlLnYxIqIBCgRQYWlyEgoKAmlkGAEgASgJEhAKCHF1ZXN0aW9uGAIgASgJEhIKCnJlZmVyZW5jZXMYAyADKAkSEAoIYW5zd2VyX2EYBCABKAkSEAoIYW5zd2VyX2IYBSABKAkSDQoFZ3JvdXAYByABKAkSEAoIY2FwdGlvbnMYCCADKAkSIwoGaW1hZ2VzGAkgAygLMhMuZ3JhZGV3aXJlLnYxLkltYWdlIrYCCgxPcmRlclZlcmRpY3QSJwoFZmlyc3QYASABKA4yGC5ncmFkZXdpcmUudjEuUGFpckFuc3dlchIkCgZ3aW5uZXIYAiABKA4yFC5ncmFkZXdpcmUudjEuV2lubmVyEhoKDXByb2JhYmlsaXR5X2EYAyABKAFIAIgBARIaCg1wcm9iYWJpbGl0eV9iGAQgASgBSAGIAQESHAoPcHJvYmFiaWxpdHlfdGllGAUgASgBSAKIAQESFwoKbGFiZWxfbWFzcxgGIAEoAUgDiAEBEg4KBnJlYXNvbhgHIAEoCRIRCglleHRyYWN0ZWQYCCABKAhCEAoOX3Byb2JhYmlsaXR5X2FCEAoOX3Byb2JhYmlsaXR5X2JCEgoQX3Byb2JhYmlsaXR5X3RpZUINCgtfbGFiZWxfbWFzcyKtBAoKUGFpclJlc3VsdBINCgVpbmRleBgBIAEoBBIKCgJpZBgCIAEoCRIkCgZzdGF0dXMYAyABKA4yFC5ncmFkZXdpcmUudjEuU3RhdHVzEiQKBndpbm5lchgEIAEoDjIULmdyYWRld2lyZS52MS5XaW5uZXISDwoHbWVzc2FnZRgFIAEoCRInCgh3YXJuaW5ncxgGIAMoDjIVLmdyYWRld2lyZS52MS5XYXJuaW5nEhoKDXByb2JhYmlsaXR5X2EYByABKAFIAIgBARIaCg1wcm9iYWJpbGl0eV9iGAggASgBSAGIAQESHAoPcHJvYmFiaWxpdHlfdGllGAkgASgBSAKIAQESKgoGb3JkZXJzGAogAygLMhouZ3JhZGV3aXJlLnYxLk9yZGVyVmVyZGljdBISCgpkZWNpZGVkX2J5GAsgASgJEhUKDXByb21wdF90b2tlbnMYDCABKA0SGAoQZ2VuZXJhdGVkX3Rva2VucxgNIAEoDRIrCgpjYWNoZV9oaXRzGA4gASgLMhcuZ3JhZGV3aXJlLnYxLkNhY2hlSGl0cxIkCgZ0aW1pbmcYDyABKAsyFC5ncmFkZXdpcmUudjEuVGltaW5nEhoKDXJldHJ5X2FmdGVyX3MYECABKAFIA4gBAUIQCg5fcHJvYmFiaWxpdHlfYUIQCg5fcHJvYmFiaWxpdHlfYkISChBfcHJvYmFiaWxpdHlfdGllQhAKDl9yZXRyeV9hZnRlcl9zIqwBCg5Db21wYXJlUmVxdWVzdBIhCgVwYWlycxgBIAMoCzISLmdyYWRld2lyZS52MS5QYWlyEjMKCnBhcmFtZXRlcnMYAiABKAsyHy5ncmFkZXdpcmUudjEuQ29tcGFyZVBhcmFtZXRlcnMSGAoQb21pdF9kaWFnbm9zdGljcxgDIAEoCBIoCghwcmlvcml0eRgEIAEoDjIWLmdyYWRld2lyZS52MS5Qcmlvcml0eSJ6Cg9Db21wYXJlUmVzcG9uc2USJwoFcGFpcnMYASADKAsyGC5ncmFkZXdpcmUudjEuUGFpclJlc3VsdBIsCgpwcm92ZW5hbmNlGAIgASgLMhguZ3JhZGV3aXJlLnYxLlByb3ZlbmFuY2USEAoIc2VydmVyX3MYAyABKAEiZAoTQ29tcGFyZVN0cmVhbUNvbmZpZxIzCgpwYXJhbWV0ZXJzGAEgASgLMh8uZ3JhZGV3aXJlLnYxLkNvbXBhcmVQYXJhbWV0ZXJzEhgKEG9taXRfZGlhZ25vc3RpY3MYAiABKAgiNwoSQ29tcGFyZVN0cmVhbVBhaXJzEiEKBXBhaXJzGAEgAygLMhIuZ3JhZGV3aXJlLnYxLlBhaXIihgEKFENvbXBhcmVTdHJlYW1SZXF1ZXN0EjMKBmNvbmZpZxgBIAEoCzIhLmdyYWRld2lyZS52MS5Db21wYXJlU3RyZWFtQ29uZmlnSAASMQoFcGFpcnMYAiABKAsyIC5ncmFkZXdpcmUudjEuQ29tcGFyZVN0cmVhbVBhaXJzSABCBgoEa2luZCJuChVDb21wYXJlU3RyZWFtUmVzcG9uc2USJwoFcGFpcnMYASADKAsyGC5ncmFkZXdpcmUudjEuUGFpclJlc3VsdBIsCgpwcm92ZW5hbmNlGAIgASgLMhguZ3JhZGV3aXJlLnYxLlByb3ZlbmFuY2UiYwoIQ2hhdFR1cm4SJAoEcm9sZRgBIAEoDjIWLmdyYWRld2lyZS52MS5DaGF0Um9sZRIMCgR0ZXh0GAIgASgJEiMKBmltYWdlcxgDIAMoCzITLmdyYWRld2lyZS52MS5JbWFnZSJpCg9Db21wbGV0ZVJlcXVlc3QSDQoFbW9kZWwYASABKAkSJQoFdHVybnMYAiADKAsyFi5ncmFkZXdpcmUudjEuQ2hhdFR1cm4SEgoKbWF4X3Rva2VucxgDIAEoDRIMCgRzdG9wGAQgAygJIvECChBDb21wbGV0ZVJlc3BvbnNlEiQKBnN0YXR1cxgBIAEoDjIULmdyYWRld2lyZS52MS5TdGF0dXMSDwoHbWVzc2FnZRgCIAEoCRIMCgR0ZXh0GAMgASgJEhAKCGNvbXBsZXRlGAQgASgIEhoKDXByb21wdF90b2tlbnMYBSABKA1IAIgBARIdChBnZW5lcmF0ZWRfdG9rZW5zGAYgASgNSAGIAQESDQoFbW9kZWwYByABKAkSFAoMbW9kZWxfZGlnZXN0GAggASgJEisKCmNhY2hlX2hpdHMYCSABKAsyFy5ncmFkZXdpcmUudjEuQ2FjaGVIaXRzEiQKBnRpbWluZxgKIAEoCzIULmdyYWRld2lyZS52MS5UaW1pbmcSGgoNcmV0cnlfYWZ0ZXJfcxgLIAEoAUgCiAEBQhAKDl9wcm9tcHRfdG9rZW5zQhMKEV9nZW5lcmF0ZWRfdG9rZW5zQhAKDl9yZXRyeV9hZnRlcl9zIjQKDkRlY2lzaW9uT3B0aW9uEg0KBWxhYmVsGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJIlcKEERlY2lzaW9uUXVlc3Rpb24SFAoMaW5zdHJ1Y3Rpb25zGAEgASgJEi0KB29wdGlvbnMYAiADKAsyHC5ncmFkZXdpcmUudjEuRGVjaXNpb25PcHRpb24iYAoNRGVjaWRlUmVxdWVzdBINCgVtb2RlbBgBIAEoCRINCgVzdGF0ZRgCIAEoCRIxCglxdWVzdGlvbnMYAyADKAsyHi5ncmFkZXdpcmUudjEuRGVjaXNpb25RdWVzdGlvbiLYAgoIRGVjaXNpb24SJAoGc3RhdHVzGAEgASgOMhQuZ3JhZGV3aXJlLnYxLlN0YXR1cxIPCgdtZXNzYWdlGAIgASgJEhUKDXByb2JhYmlsaXRpZXMYAyADKAESFwoKbGFiZWxfbWFzcxgEIAEoAUgAiAEBEicKCHdhcm5pbmdzGAUgAygOMhUuZ3JhZGV3aXJlLnYxLldhcm5pbmcSGgoNcHJvbXB0X3Rva2VucxgGIAEoDUgBiAEBEisKCmNhY2hlX2hpdHMYByABKAsyFy5ncmFkZXdpcmUudjEuQ2FjaGVIaXRzEiQKBnRpbWluZxgIIAEoCzIULmdyYWRld2lyZS52MS5UaW1pbmcSGgoNcmV0cnlfYWZ0ZXJfcxgJIAEoAUgCiAEBQg0KC19sYWJlbF9tYXNzQhAKDl9wcm9tcHRfdG9rZW5zQhAKDl9yZXRyeV9hZnRlcl9zImAKDkRlY2lkZVJlc3BvbnNlEikKCWRlY2lzaW9ucxgBIAMoCzIWLmdyYWRld2lyZS52MS5EZWNpc2lvbhINCgVtb2RlbBgCIAEoCRIUCgxtb2RlbF9kaWdlc3QYAyABKAkqTAoGV2lubmVyEhYKEldJTk5FUl9VTlNQRUNJRklFRBAAEgwKCFdJTk5FUl9BEAESDAoIV0lOTkVSX0IQAhIOCgpXSU5ORVJfVElFEAMqTwoKUGFpckFuc3dlchIbChdQQUlSX0FOU1dFUl9VTlNQRUNJRklFRBAAEhEKDVBBSVJfQU5TV0VSX0EQARIRCg1QQUlSX0FOU1dFUl9CEAIqaAoIQ2hhdFJvbGUSGQoVQ0hBVF9ST0xFX1VOU1BFQ0lGSUVEEAASFAoQQ0hBVF9ST0xFX1NZU1RFTRABEhIKDkNIQVRfUk9MRV9VU0VSEAISFwoTQ0hBVF9ST0xFX0FTU0lTVEFOVBADMr8CCgdKdWRnaW5nEkYKB0NvbXBhcmUSHC5ncmFkZXdpcmUudjEuQ29tcGFyZVJlcXVlc3QaHS5ncmFkZXdpcmUudjEuQ29tcGFyZVJlc3BvbnNlElwKDUNvbXBhcmVTdHJlYW0SIi5ncmFkZXdpcmUudjEuQ29tcGFyZVN0cmVhbVJlcXVlc3QaIy5ncmFkZXdpcmUudjEuQ29tcGFyZVN0cmVhbVJlc3BvbnNlKAEwARJJCghDb21wbGV0ZRIdLmdyYWRld2lyZS52MS5Db21wbGV0ZVJlcXVlc3QaHi5ncmFkZXdpcmUudjEuQ29tcGxldGVSZXNwb25zZRJDCgZEZWNpZGUSGy5ncmFkZXdpcmUudjEuRGVjaWRlUmVxdWVzdBocLmdyYWRld2lyZS52MS5EZWNpZGVSZXNwb25zZWIGcHJvdG8z", [file_gradewire_v1_scoring, file_gradewire_v1_types]);
+  fileDesc("ChpncmFkZXdpcmUvdjEvanVkZ2luZy5wcm90bxIMZ3JhZGV3aXJlLnYxIrIBCgRQYWlyEgoKAmlkGAEgASgJEhAKCHF1ZXN0aW9uGAIgASgJEhIKCnJlZmVyZW5jZXMYAyADKAkSEAoIYW5zd2VyX2EYBCABKAkSEAoIYW5zd2VyX2IYBSABKAkSDQoFZ3JvdXAYByABKAkSEAoIY2FwdGlvbnMYCCADKAkSIwoGaW1hZ2VzGAkgAygLMhMuZ3JhZGV3aXJlLnYxLkltYWdlEg4KBm90aGVycxgKIAMoCSK2AgoMT3JkZXJWZXJkaWN0EicKBWZpcnN0GAEgASgOMhguZ3JhZGV3aXJlLnYxLlBhaXJBbnN3ZXISJAoGd2lubmVyGAIgASgOMhQuZ3JhZGV3aXJlLnYxLldpbm5lchIaCg1wcm9iYWJpbGl0eV9hGAMgASgBSACIAQESGgoNcHJvYmFiaWxpdHlfYhgEIAEoAUgBiAEBEhwKD3Byb2JhYmlsaXR5X3RpZRgFIAEoAUgCiAEBEhcKCmxhYmVsX21hc3MYBiABKAFIA4gBARIOCgZyZWFzb24YByABKAkSEQoJZXh0cmFjdGVkGAggASgIQhAKDl9wcm9iYWJpbGl0eV9hQhAKDl9wcm9iYWJpbGl0eV9iQhIKEF9wcm9iYWJpbGl0eV90aWVCDQoLX2xhYmVsX21hc3MiKwoLTGlzdFZlcmRpY3QSDQoFc2hvd24YASADKA0SDQoFcmFua3MYAiADKA0i1wQKClBhaXJSZXN1bHQSDQoFaW5kZXgYASABKAQSCgoCaWQYAiABKAkSJAoGc3RhdHVzGAMgASgOMhQuZ3JhZGV3aXJlLnYxLlN0YXR1cxIkCgZ3aW5uZXIYBCABKA4yFC5ncmFkZXdpcmUudjEuV2lubmVyEg8KB21lc3NhZ2UYBSABKAkSJwoId2FybmluZ3MYBiADKA4yFS5ncmFkZXdpcmUudjEuV2FybmluZxIaCg1wcm9iYWJpbGl0eV9hGAcgASgBSACIAQESGgoNcHJvYmFiaWxpdHlfYhgIIAEoAUgBiAEBEhwKD3Byb2JhYmlsaXR5X3RpZRgJIAEoAUgCiAEBEioKBm9yZGVycxgKIAMoCzIaLmdyYWRld2lyZS52MS5PcmRlclZlcmRpY3QSEgoKZGVjaWRlZF9ieRgLIAEoCRIVCg1wcm9tcHRfdG9rZW5zGAwgASgNEhgKEGdlbmVyYXRlZF90b2tlbnMYDSABKA0SKwoKY2FjaGVfaGl0cxgOIAEoCzIXLmdyYWRld2lyZS52MS5DYWNoZUhpdHMSJAoGdGltaW5nGA8gASgLMhQuZ3JhZGV3aXJlLnYxLlRpbWluZxIaCg1yZXRyeV9hZnRlcl9zGBAgASgBSAOIAQESKAoFbGlzdHMYESADKAsyGS5ncmFkZXdpcmUudjEuTGlzdFZlcmRpY3RCEAoOX3Byb2JhYmlsaXR5X2FCEAoOX3Byb2JhYmlsaXR5X2JCEgoQX3Byb2JhYmlsaXR5X3RpZUIQCg5fcmV0cnlfYWZ0ZXJfcyKsAQoOQ29tcGFyZVJlcXVlc3QSIQoFcGFpcnMYASADKAsyEi5ncmFkZXdpcmUudjEuUGFpchIzCgpwYXJhbWV0ZXJzGAIgASgLMh8uZ3JhZGV3aXJlLnYxLkNvbXBhcmVQYXJhbWV0ZXJzEhgKEG9taXRfZGlhZ25vc3RpY3MYAyABKAgSKAoIcHJpb3JpdHkYBCABKA4yFi5ncmFkZXdpcmUudjEuUHJpb3JpdHkiegoPQ29tcGFyZVJlc3BvbnNlEicKBXBhaXJzGAEgAygLMhguZ3JhZGV3aXJlLnYxLlBhaXJSZXN1bHQSLAoKcHJvdmVuYW5jZRgCIAEoCzIYLmdyYWRld2lyZS52MS5Qcm92ZW5hbmNlEhAKCHNlcnZlcl9zGAMgASgBImQKE0NvbXBhcmVTdHJlYW1Db25maWcSMwoKcGFyYW1ldGVycxgBIAEoCzIfLmdyYWRld2lyZS52MS5Db21wYXJlUGFyYW1ldGVycxIYChBvbWl0X2RpYWdub3N0aWNzGAIgASgIIjcKEkNvbXBhcmVTdHJlYW1QYWlycxIhCgVwYWlycxgBIAMoCzISLmdyYWRld2lyZS52MS5QYWlyIoYBChRDb21wYXJlU3RyZWFtUmVxdWVzdBIzCgZjb25maWcYASABKAsyIS5ncmFkZXdpcmUudjEuQ29tcGFyZVN0cmVhbUNvbmZpZ0gAEjEKBXBhaXJzGAIgASgLMiAuZ3JhZGV3aXJlLnYxLkNvbXBhcmVTdHJlYW1QYWlyc0gAQgYKBGtpbmQibgoVQ29tcGFyZVN0cmVhbVJlc3BvbnNlEicKBXBhaXJzGAEgAygLMhguZ3JhZGV3aXJlLnYxLlBhaXJSZXN1bHQSLAoKcHJvdmVuYW5jZRgCIAEoCzIYLmdyYWRld2lyZS52MS5Qcm92ZW5hbmNlImMKCENoYXRUdXJuEiQKBHJvbGUYASABKA4yFi5ncmFkZXdpcmUudjEuQ2hhdFJvbGUSDAoEdGV4dBgCIAEoCRIjCgZpbWFnZXMYAyADKAsyEy5ncmFkZXdpcmUudjEuSW1hZ2UiaQoPQ29tcGxldGVSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJEiUKBXR1cm5zGAIgAygLMhYuZ3JhZGV3aXJlLnYxLkNoYXRUdXJuEhIKCm1heF90b2tlbnMYAyABKA0SDAoEc3RvcBgEIAMoCSLxAgoQQ29tcGxldGVSZXNwb25zZRIkCgZzdGF0dXMYASABKA4yFC5ncmFkZXdpcmUudjEuU3RhdHVzEg8KB21lc3NhZ2UYAiABKAkSDAoEdGV4dBgDIAEoCRIQCghjb21wbGV0ZRgEIAEoCBIaCg1wcm9tcHRfdG9rZW5zGAUgASgNSACIAQESHQoQZ2VuZXJhdGVkX3Rva2VucxgGIAEoDUgBiAEBEg0KBW1vZGVsGAcgASgJEhQKDG1vZGVsX2RpZ2VzdBgIIAEoCRIrCgpjYWNoZV9oaXRzGAkgASgLMhcuZ3JhZGV3aXJlLnYxLkNhY2hlSGl0cxIkCgZ0aW1pbmcYCiABKAsyFC5ncmFkZXdpcmUudjEuVGltaW5nEhoKDXJldHJ5X2FmdGVyX3MYCyABKAFIAogBAUIQCg5fcHJvbXB0X3Rva2Vuc0ITChFfZ2VuZXJhdGVkX3Rva2Vuc0IQCg5fcmV0cnlfYWZ0ZXJfcyI0Cg5EZWNpc2lvbk9wdGlvbhINCgVsYWJlbBgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCSJXChBEZWNpc2lvblF1ZXN0aW9uEhQKDGluc3RydWN0aW9ucxgBIAEoCRItCgdvcHRpb25zGAIgAygLMhwuZ3JhZGV3aXJlLnYxLkRlY2lzaW9uT3B0aW9uImAKDURlY2lkZVJlcXVlc3QSDQoFbW9kZWwYASABKAkSDQoFc3RhdGUYAiABKAkSMQoJcXVlc3Rpb25zGAMgAygLMh4uZ3JhZGV3aXJlLnYxLkRlY2lzaW9uUXVlc3Rpb24i2AIKCERlY2lzaW9uEiQKBnN0YXR1cxgBIAEoDjIULmdyYWRld2lyZS52MS5TdGF0dXMSDwoHbWVzc2FnZRgCIAEoCRIVCg1wcm9iYWJpbGl0aWVzGAMgAygBEhcKCmxhYmVsX21hc3MYBCABKAFIAIgBARInCgh3YXJuaW5ncxgFIAMoDjIVLmdyYWRld2lyZS52MS5XYXJuaW5nEhoKDXByb21wdF90b2tlbnMYBiABKA1IAYgBARIrCgpjYWNoZV9oaXRzGAcgASgLMhcuZ3JhZGV3aXJlLnYxLkNhY2hlSGl0cxIkCgZ0aW1pbmcYCCABKAsyFC5ncmFkZXdpcmUudjEuVGltaW5nEhoKDXJldHJ5X2FmdGVyX3MYCSABKAFIAogBAUINCgtfbGFiZWxfbWFzc0IQCg5fcHJvbXB0X3Rva2Vuc0IQCg5fcmV0cnlfYWZ0ZXJfcyJgCg5EZWNpZGVSZXNwb25zZRIpCglkZWNpc2lvbnMYASADKAsyFi5ncmFkZXdpcmUudjEuRGVjaXNpb24SDQoFbW9kZWwYAiABKAkSFAoMbW9kZWxfZGlnZXN0GAMgASgJKkwKBldpbm5lchIWChJXSU5ORVJfVU5TUEVDSUZJRUQQABIMCghXSU5ORVJfQRABEgwKCFdJTk5FUl9CEAISDgoKV0lOTkVSX1RJRRADKk8KClBhaXJBbnN3ZXISGwoXUEFJUl9BTlNXRVJfVU5TUEVDSUZJRUQQABIRCg1QQUlSX0FOU1dFUl9BEAESEQoNUEFJUl9BTlNXRVJfQhACKmgKCENoYXRSb2xlEhkKFUNIQVRfUk9MRV9VTlNQRUNJRklFRBAAEhQKEENIQVRfUk9MRV9TWVNURU0QARISCg5DSEFUX1JPTEVfVVNFUhACEhcKE0NIQVRfUk9MRV9BU1NJU1RBTlQQAzK/AgoHSnVkZ2luZxJGCgdDb21wYXJlEhwuZ3JhZGV3aXJlLnYxLkNvbXBhcmVSZXF1ZXN0Gh0uZ3JhZGV3aXJlLnYxLkNvbXBhcmVSZXNwb25zZRJcCg1Db21wYXJlU3RyZWFtEiIuZ3JhZGV3aXJlLnYxLkNvbXBhcmVTdHJlYW1SZXF1ZXN0GiMuZ3JhZGV3aXJlLnYxLkNvbXBhcmVTdHJlYW1SZXNwb25zZSgBMAESSQoIQ29tcGxldGUSHS5ncmFkZXdpcmUudjEuQ29tcGxldGVSZXF1ZXN0Gh4uZ3JhZGV3aXJlLnYxLkNvbXBsZXRlUmVzcG9uc2USQwoGRGVjaWRlEhsuZ3JhZGV3aXJlLnYxLkRlY2lkZVJlcXVlc3QaHC5ncmFkZXdpcmUudjEuRGVjaWRlUmVzcG9uc2ViBnByb3RvMw", [file_gradewire_v1_scoring, file_gradewire_v1_types]);
 
 /**
  * A pair of answers to one question.
@@ -77,6 +77,13 @@ export type Pair = Message<"gradewire.v1.Pair"> & {
    * @generated from field: repeated gradewire.v1.Image images = 9;
    */
   images: Image[];
+
+  /**
+   * At most 62 further answers, only with COMPARE_MODE_LISTWISE, which ranks all answers of the message.
+   *
+   * @generated from field: repeated string others = 10;
+   */
+  others: string[];
 };
 
 /**
@@ -153,6 +160,35 @@ export const OrderVerdictSchema: GenMessage<OrderVerdict> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_judging, 1);
 
 /**
+ * The judge's ranking of a list of answers, which it saw in one of several orders.
+ *
+ * @generated from message gradewire.v1.ListVerdict
+ */
+export type ListVerdict = Message<"gradewire.v1.ListVerdict"> & {
+  /**
+   * The answers in the order in which the judge saw them: 0 is answer_a, 1 is answer_b, and 2 is the first of others.
+   *
+   * @generated from field: repeated uint32 shown = 1;
+   */
+  shown: number[];
+
+  /**
+   * The rank of each answer, in the order answer_a, answer_b, others: 1 for the best one. Equal answers share a rank.
+   * Empty if the server could not read the ranking.
+   *
+   * @generated from field: repeated uint32 ranks = 2;
+   */
+  ranks: number[];
+};
+
+/**
+ * Describes the message gradewire.v1.ListVerdict.
+ * Use `create(ListVerdictSchema)` to create a new message.
+ */
+export const ListVerdictSchema: GenMessage<ListVerdict> = /*@__PURE__*/
+  messageDesc(file_gradewire_v1_judging, 2);
+
+/**
  * @generated from message gradewire.v1.PairResult
  */
 export type PairResult = Message<"gradewire.v1.PairResult"> & {
@@ -174,7 +210,7 @@ export type PairResult = Message<"gradewire.v1.PairResult"> & {
   status: Status;
 
   /**
-   * Set if and only if status is STATUS_OK.
+   * Set if and only if status is STATUS_OK, but never with COMPARE_MODE_LISTWISE.
    *
    * @generated from field: gradewire.v1.Winner winner = 4;
    */
@@ -250,6 +286,14 @@ export type PairResult = Message<"gradewire.v1.PairResult"> & {
    * @generated from field: optional double retry_after_s = 16;
    */
   retryAfterS?: number | undefined;
+
+  /**
+   * With COMPARE_MODE_LISTWISE, the judge's rankings, even with STATUS_UNPARSABLE. Empty if the judge did not answer.
+   * Answers that all look the same share rank 1 in a single list, without a judge.
+   *
+   * @generated from field: repeated gradewire.v1.ListVerdict lists = 17;
+   */
+  lists: ListVerdict[];
 };
 
 /**
@@ -257,7 +301,7 @@ export type PairResult = Message<"gradewire.v1.PairResult"> & {
  * Use `create(PairResultSchema)` to create a new message.
  */
 export const PairResultSchema: GenMessage<PairResult> = /*@__PURE__*/
-  messageDesc(file_gradewire_v1_judging, 2);
+  messageDesc(file_gradewire_v1_judging, 3);
 
 /**
  * @generated from message gradewire.v1.CompareRequest
@@ -295,7 +339,7 @@ export type CompareRequest = Message<"gradewire.v1.CompareRequest"> & {
  * Use `create(CompareRequestSchema)` to create a new message.
  */
 export const CompareRequestSchema: GenMessage<CompareRequest> = /*@__PURE__*/
-  messageDesc(file_gradewire_v1_judging, 3);
+  messageDesc(file_gradewire_v1_judging, 4);
 
 /**
  * @generated from message gradewire.v1.CompareResponse
@@ -326,7 +370,7 @@ export type CompareResponse = Message<"gradewire.v1.CompareResponse"> & {
  * Use `create(CompareResponseSchema)` to create a new message.
  */
 export const CompareResponseSchema: GenMessage<CompareResponse> = /*@__PURE__*/
-  messageDesc(file_gradewire_v1_judging, 4);
+  messageDesc(file_gradewire_v1_judging, 5);
 
 /**
  * @generated from message gradewire.v1.CompareStreamConfig
@@ -348,7 +392,7 @@ export type CompareStreamConfig = Message<"gradewire.v1.CompareStreamConfig"> & 
  * Use `create(CompareStreamConfigSchema)` to create a new message.
  */
 export const CompareStreamConfigSchema: GenMessage<CompareStreamConfig> = /*@__PURE__*/
-  messageDesc(file_gradewire_v1_judging, 5);
+  messageDesc(file_gradewire_v1_judging, 6);
 
 /**
  * @generated from message gradewire.v1.CompareStreamPairs
@@ -365,7 +409,7 @@ export type CompareStreamPairs = Message<"gradewire.v1.CompareStreamPairs"> & {
  * Use `create(CompareStreamPairsSchema)` to create a new message.
  */
 export const CompareStreamPairsSchema: GenMessage<CompareStreamPairs> = /*@__PURE__*/
-  messageDesc(file_gradewire_v1_judging, 6);
+  messageDesc(file_gradewire_v1_judging, 7);
 
 /**
  * @generated from message gradewire.v1.CompareStreamRequest
@@ -396,7 +440,7 @@ export type CompareStreamRequest = Message<"gradewire.v1.CompareStreamRequest"> 
  * Use `create(CompareStreamRequestSchema)` to create a new message.
  */
 export const CompareStreamRequestSchema: GenMessage<CompareStreamRequest> = /*@__PURE__*/
-  messageDesc(file_gradewire_v1_judging, 7);
+  messageDesc(file_gradewire_v1_judging, 8);
 
 /**
  * @generated from message gradewire.v1.CompareStreamResponse
@@ -420,7 +464,7 @@ export type CompareStreamResponse = Message<"gradewire.v1.CompareStreamResponse"
  * Use `create(CompareStreamResponseSchema)` to create a new message.
  */
 export const CompareStreamResponseSchema: GenMessage<CompareStreamResponse> = /*@__PURE__*/
-  messageDesc(file_gradewire_v1_judging, 8);
+  messageDesc(file_gradewire_v1_judging, 9);
 
 /**
  * A turn of a chat. The judge treats text that looks like a chat token of its model as plain text.
@@ -453,7 +497,7 @@ export type ChatTurn = Message<"gradewire.v1.ChatTurn"> & {
  * Use `create(ChatTurnSchema)` to create a new message.
  */
 export const ChatTurnSchema: GenMessage<ChatTurn> = /*@__PURE__*/
-  messageDesc(file_gradewire_v1_judging, 9);
+  messageDesc(file_gradewire_v1_judging, 10);
 
 /**
  * @generated from message gradewire.v1.CompleteRequest
@@ -494,7 +538,7 @@ export type CompleteRequest = Message<"gradewire.v1.CompleteRequest"> & {
  * Use `create(CompleteRequestSchema)` to create a new message.
  */
 export const CompleteRequestSchema: GenMessage<CompleteRequest> = /*@__PURE__*/
-  messageDesc(file_gradewire_v1_judging, 10);
+  messageDesc(file_gradewire_v1_judging, 11);
 
 /**
  * @generated from message gradewire.v1.CompleteResponse
@@ -571,7 +615,7 @@ export type CompleteResponse = Message<"gradewire.v1.CompleteResponse"> & {
  * Use `create(CompleteResponseSchema)` to create a new message.
  */
 export const CompleteResponseSchema: GenMessage<CompleteResponse> = /*@__PURE__*/
-  messageDesc(file_gradewire_v1_judging, 11);
+  messageDesc(file_gradewire_v1_judging, 12);
 
 /**
  * @generated from message gradewire.v1.DecisionOption
@@ -597,7 +641,7 @@ export type DecisionOption = Message<"gradewire.v1.DecisionOption"> & {
  * Use `create(DecisionOptionSchema)` to create a new message.
  */
 export const DecisionOptionSchema: GenMessage<DecisionOption> = /*@__PURE__*/
-  messageDesc(file_gradewire_v1_judging, 12);
+  messageDesc(file_gradewire_v1_judging, 13);
 
 /**
  * @generated from message gradewire.v1.DecisionQuestion
@@ -623,7 +667,7 @@ export type DecisionQuestion = Message<"gradewire.v1.DecisionQuestion"> & {
  * Use `create(DecisionQuestionSchema)` to create a new message.
  */
 export const DecisionQuestionSchema: GenMessage<DecisionQuestion> = /*@__PURE__*/
-  messageDesc(file_gradewire_v1_judging, 13);
+  messageDesc(file_gradewire_v1_judging, 14);
 
 /**
  * @generated from message gradewire.v1.DecideRequest
@@ -657,7 +701,7 @@ export type DecideRequest = Message<"gradewire.v1.DecideRequest"> & {
  * Use `create(DecideRequestSchema)` to create a new message.
  */
 export const DecideRequestSchema: GenMessage<DecideRequest> = /*@__PURE__*/
-  messageDesc(file_gradewire_v1_judging, 14);
+  messageDesc(file_gradewire_v1_judging, 15);
 
 /**
  * @generated from message gradewire.v1.Decision
@@ -722,7 +766,7 @@ export type Decision = Message<"gradewire.v1.Decision"> & {
  * Use `create(DecisionSchema)` to create a new message.
  */
 export const DecisionSchema: GenMessage<Decision> = /*@__PURE__*/
-  messageDesc(file_gradewire_v1_judging, 15);
+  messageDesc(file_gradewire_v1_judging, 16);
 
 /**
  * @generated from message gradewire.v1.DecideResponse
@@ -753,7 +797,7 @@ export type DecideResponse = Message<"gradewire.v1.DecideResponse"> & {
  * Use `create(DecideResponseSchema)` to create a new message.
  */
 export const DecideResponseSchema: GenMessage<DecideResponse> = /*@__PURE__*/
-  messageDesc(file_gradewire_v1_judging, 16);
+  messageDesc(file_gradewire_v1_judging, 17);
 
 /**
  * @generated from enum gradewire.v1.Winner
