@@ -78,7 +78,7 @@ class Papers:
         found = figure(section_of(RESULTS / source["page"], source["section"]), *each.place)
         scale = self._table(each)["scale"]
         low, high = (None if limit is None else limit * scale for limit in (found.low, found.high))
-        return Figure(found.value * scale, low, high)
+        return Figure(found.value * scale, low, high, found.failed)
 
     def printed(self, each: Comparison) -> float:
         """Return the printed value, or the mean of the printed values."""
@@ -116,6 +116,9 @@ class Papers:
         shown = f"{ours.value:.{digits}f}"
         if ours.low is not None and ours.high is not None:
             shown += f" [{ours.low:.{digits}f}, {ours.high:.{digits}f}]"
+        if ours.failed:
+            # Failed scores are often those of hard rows, so the value may be too good.
+            shown += f", {ours.failed} failed"
         column = each.column + (f", mean of {len(each.printed)}" if len(each.printed) > 1 else "")
         cells = (each.row, column, f"{printed:.{each.digits}f}", shown, difference, ", ".join(each.reasons))
         return f"| {' | '.join(cells)} |"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _NUMBER: Final = r"[+-]?(?:\d+\.?\d*|\.\d+)"
 _CELL: Final = re.compile(rf"({_NUMBER})(?: \[({_NUMBER}), ({_NUMBER})\]| ± {_NUMBER})?(?: \(.*\))?")
+_FAILED: Final = ("failed", "failed by part")
 _SEVERAL: Final = re.compile(rf"{_NUMBER}(?:, {_NUMBER})+")
 
 
@@ -23,11 +24,13 @@ class Figure:
 
     Attributes:
         low, high: Limits of the 95 % interval, or None where the table has no interval.
+        failed: Number of scores that the value lacks because they failed.
     """
 
     value: float
     low: float | None = None
     high: float | None = None
+    failed: int = 0
 
 
 @dataclass(frozen=True)
@@ -94,21 +97,29 @@ def section_of(page: Path, name: str) -> str:
 def figure(section: str, table: str, row: str, columns: Sequence[str]) -> Figure:
     """Return the value in a row and column of the section's first table whose title begins with `table`.
 
-    Several columns, and several numbers in a cell (a run each), give their mean, without an interval.
+    Several columns, and several numbers in a cell (a run each), give their mean, without an interval. Often only the
+    section's first or last table has the column "failed", so the greatest number in any table's row is taken.
 
     Raises:
         KeyError: The section has no such table, row or column.
         ValueError: The cell is not a number.
     """
-    for each in tables_in(section):
+    tables = list(tables_in(section))
+    for each in tables:
         if each.title.startswith(table) and (cells := each.cells(row)) is not None:
             found = [_figure(cells[column]) for column in columns]
-            return found[0] if len(found) == 1 else Figure(fmean(one.value for one in found))
+            only = found[0] if len(found) == 1 else Figure(fmean(one.value for one in found))
+            return replace(only, failed=max(_failed(other.cells(row)) for other in tables))
     raise KeyError(f"no table {table!r} with a row {row!r}")
 
 
 def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.replace("`", "").strip().strip("|").split("|")]
+
+
+def _failed(cells: Mapping[str, str] | None) -> int:
+    """Return the number of failed scores, which a benchmark with parts gives by part ("0 2 0")."""
+    return sum(int(count) for column in _FAILED for count in (cells or {}).get(column, "").split())
 
 
 def _figure(cell: str) -> Figure:

@@ -58,6 +58,14 @@ def test_a_line_has_both_values_in_the_papers_scale_and_their_difference() -> No
     assert "- **data**: other data" in lines
 
 
+@pytest.mark.usefixtures("results")
+def test_a_value_without_all_scores_says_so(tmp_path: Path) -> None:
+    text = "## Own\n\n| metric | failed | Pearson |\n|---|---|---|\n| smile | 3 | 0.5 [.25, 0.755] |\n"
+    (tmp_path / "own.md").write_text(text, "utf-8")
+    page = Papers(ABOUT, [compared("1", ("47.4",))]).page()
+    assert "| smile | all | 47.4 | 50.0 [25.0, 75.5], 3 failed | +2.6 | data |" in page
+
+
 def test_the_page_is_what_the_program_writes() -> None:
     text = PAGE.read_text("utf-8")
     assert with_block(text, "comparisons", PAPERS.page()) == text, "run python -m benchmarks.papers --page"
@@ -68,9 +76,10 @@ def test_every_line_of_the_page_has_both_values_a_difference_and_a_reason() -> N
     lines = [line for line in block.splitlines() if line.startswith("|") and not line.startswith(("| row", "|---"))]
     assert len(lines) == len(PAPERS.comparisons)
     number = r"-?\d+(\.\d+)?"
+    ours = rf"{number}( \[{number}, {number}\])?(, \d+ failed)?"
     for line in lines:
         assert re.fullmatch(
-            rf"\| [^|]+ \| [^|]+ \| {number} \| {number}( \[{number}, {number}\])? \| [+-]{number[2:]} \| [^|]+ \|",
+            rf"\| [^|]+ \| [^|]+ \| {number} \| {ours} \| [+-]{number[2:]} \| [^|]+ \|",
             line,
         ), line
 

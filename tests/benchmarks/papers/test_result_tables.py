@@ -69,6 +69,26 @@ def test_the_mean_of_columns_has_no_interval(page: Path) -> None:
     assert figure(section_of(page, "block"), "Mean of 10 cells", "smile:v1", ["nq", "tq"]) == Figure(0.125)
 
 
+def test_failed_scores_are_counted_wherever_the_section_has_them() -> None:
+    section = """**All rows**
+
+| metric | rows | failed | AUC |
+|---|---|---|---|
+| smile | 10 | 0 | 0.5 |
+| lave | 8 | 2 | 0.5 |
+
+**By set**
+
+| metric | nq | failed by part |
+|---|---|---|
+| smile | 0.25 | 0 0 0 |
+| lave | 0.25 | 1 0 3 |
+"""
+    assert figure(section, "All rows", "smile", ["AUC"]) == Figure(0.5)
+    assert figure(section, "All rows", "lave", ["AUC"]) == Figure(0.5, failed=4)
+    assert figure(section, "By set", "lave", ["nq"]) == Figure(0.25, failed=4)
+
+
 def test_runs_in_one_cell_give_their_mean() -> None:
     section = (
         "| `left` out (a) | alignment | spread |\n|---|---|---|\n| `nli`, and `more` | 0.664, 0.662 | 0.5 ± 0.01 |\n"
