@@ -3,9 +3,11 @@
 import fcntl
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from benchmarks.agreement.sfve_ablations import ALL, CHANGES, OURS, UNTRAINED, runs
 from benchmarks.agreement.sfve_ablations.measuring import StandIn
@@ -49,9 +51,16 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def ablations(tmp_path: Path) -> Ablations:
+def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("files") / "q.jsonl"
+    path.write_text('{"question": "the w40", "answer": "w41"}\n')
+    return path
+
+
+@pytest.fixture
+def ablations(tmp_path: Path, questions: Path) -> Ablations:
     sets = {name: standin(name) for name in ("a", "b", "apart")}
-    return Ablations(sets, Files([Path("q.jsonl")], half="a"), None, tmp_path, {"steps": 4, "batch_size": 4})
+    return Ablations(sets, Files([questions], half="a"), None, tmp_path, {"steps": 4, "batch_size": 4})
 
 
 @pytest.fixture(scope="session")
@@ -79,6 +88,29 @@ def test_a_run_trains_once_and_leaves_its_scores_and_looks(
     assert (read[0]["seed"], read[0]["files"].half) == (1, "a")
     ablations.run(ALL, base, 1)
     assert len(read) == 1
+
+
+def test_a_finished_run_of_other_inputs_is_no_result(
+    ablations: Ablations, base: str, read: list[dict[str, Any]], questions: Path
+) -> None:
+    ablations.run(ALL, base, 1)
+    with pytest.raises(click.ClickException, match=r"has a run with other recipe\. Choose another --work"):
+        replace(ablations, small={"steps": 8, "batch_size": 4}).run(ALL, base, 1)
+    with pytest.raises(click.ClickException, match="other rows"):
+        replace(ablations, sets={**ablations.sets, "b": standin("a")}).run(ALL, base, 1)
+    questions.write_text('{"question": "the w40", "answer": "w42"}\n')
+    with pytest.raises(click.ClickException, match="other questions"):
+        ablations.run(ALL, base, 1)
+    assert len(read) == 1
+
+
+def test_a_run_that_does_not_name_its_inputs_is_no_result(ablations: Ablations, base: str, tmp_path: Path) -> None:
+    ablations.run(UNTRAINED, base, 0)
+    ablations.run(UNTRAINED, base, 0)
+    (folder,) = tmp_path.iterdir()
+    (folder / "inputs.json").unlink()
+    with pytest.raises(click.ClickException, match="other base, rows"):
+        ablations.run(UNTRAINED, base, 0)
 
 
 def test_an_untrained_base_is_measured_as_it_is(ablations: Ablations, base: str, tmp_path: Path) -> None:

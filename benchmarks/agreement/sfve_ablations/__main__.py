@@ -3,8 +3,9 @@
 Training needs gradewire[train], and the tables (--tables) need gradewire[agree]. Both read the files of
 `python -m benchmarks.agreement.ave_stand_in`.
 
-Every run has a folder in --work with its result. The same command continues a killed run from its checkpoint and skips
-finished runs. Several processes with the same --work share the runs. Runs read no more than half a of the questions.
+Every run has a folder in --work with its inputs and its result. The same command continues a killed run from its
+checkpoint and skips finished runs; with other texts or steps, it refuses the folder. Several processes with the same
+--work share the runs. Runs read no more than half a of the questions.
 """
 
 from __future__ import annotations

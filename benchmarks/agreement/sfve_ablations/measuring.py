@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,10 @@ class StandIn:
         """Read the rows of one half, or all."""
         with path.open(encoding="utf-8") as lines:
             return cls([row for row in map(json.loads, lines) if half in {None, row["half"]}])
+
+    def digest(self) -> str:
+        """Return the rows' SHA-256, 64 hex characters."""
+        return hashlib.sha256(json.dumps(list(self.rows), sort_keys=True).encode()).hexdigest()
 
     def texts(self) -> Iterator[str]:
         """Yield every text that `scores` reads."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import fcntl
 import json
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
 import torch
 from benchmarks.agreement.sfve_ablations import ALL, CHANGES, FINAL, GENERATED, OUR_TASKS, OURS, SMALL, UNTRAINED
 
+from gradewire_models.repository.digest import file_sha256
 from gradewire_stats.calibration.labelled_rows import question_key
 from gradewire_train.encoder import TrainedEncoder, load_base
 from gradewire_train.examples import TASKS, Files
@@ -62,15 +63,36 @@ class Ablations:
         return with_settings(recipe, {**small, **counts, **CHANGES[kind]})
 
     def run(self, kind: str, base: str, seed: int) -> None:
-        """Train and measure, unless the result is there or another process is at it."""
+        """Train and measure, unless the result is there or another process is at it.
+
+        Raises:
+            click.ClickException: The folder's run had other inputs: recipe, files or rows.
+        """
         folder = self.work / f"{base} {kind} {seed}".replace(" ", "-").replace("/", "-")
         folder.mkdir(parents=True, exist_ok=True)
         with _mine(folder) as mine:
-            if mine and not (folder / "result.json").exists():
+            if not mine:
+                return
+            _keep_inputs(folder, self._inputs(kind, base, seed))
+            if not (folder / "result.json").exists():
                 result = self._untrained(base) if kind == UNTRAINED else self._trained(kind, base, seed, folder)
                 named = {"kind": kind, "base": base, "seed": seed, **result}
                 (folder / "result.json").write_text(json.dumps(named, indent=1), encoding="utf-8")
                 click.echo(f"{folder.name} is done", err=True)
+
+    def _inputs(self, kind: str, base: str, seed: int) -> dict[str, Any]:
+        """Return what decides a run's result, by name; the folder's name has only the kind, the base and the seed."""
+        measured = {name: each.digest() for name, each in self.sets.items() if name != "apart" or kind in FINAL}
+        if kind == UNTRAINED:
+            return {"base": base, "rows": measured}
+        files = Files() if kind == GENERATED else self.files
+        return {
+            "recipe": asdict(self.recipe(kind, seed)),
+            "base": base,
+            "questions": sorted(map(file_sha256, files.questions)),
+            "sentence pairs": sorted(map(file_sha256, files.nli_pairs)),
+            "rows": measured,
+        }
 
     def _untrained(self, base: str) -> dict[str, Any]:
         return {"sets": self._measured(load_base(base, max_tokens=128), UNTRAINED), "curve": []}
@@ -118,6 +140,21 @@ class Ablations:
         sets = {name: each for name, each in self.sets.items() if name != "apart" or kind in FINAL}
         vectors = vectors_of(encoder, (text for each in sets.values() for text in each.texts()))
         return {name: each.ave_rows(vectors).scores.tolist() for name, each in sets.items()}
+
+
+def _keep_inputs(folder: Path, inputs: Mapping[str, Any]) -> None:
+    """Write the inputs of a run, or refuse a run that has others."""
+    path = folder / "inputs.json"
+    wanted = json.loads(json.dumps(inputs))
+    if path.exists():
+        kept = json.loads(path.read_text(encoding="utf-8"))
+    elif (folder / "result.json").exists() or (folder / CHECKPOINT_FILE).exists():
+        kept = {}
+    else:
+        path.write_text(json.dumps(wanted, indent=1), encoding="utf-8")
+        return
+    if other := [name for name, value in wanted.items() if kept.get(name) != value]:
+        raise click.ClickException(f"{folder} has a run with other {', '.join(other)}. Choose another --work")
 
 
 @contextmanager
