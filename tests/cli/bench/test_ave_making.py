@@ -89,6 +89,12 @@ def test_rows_that_keep_their_references_are_counted() -> None:
     assert made(replace(ROW, references=("Tilda Swinton",)), ROW).kept_rows == 1
 
 
+def test_references_that_exchange_their_forms_count_as_kept() -> None:
+    found = made(replace(ROW, references=("3", "three")), replace(ROW, references=("3", "four")))
+    assert [row.shifted_references for row in found.rows] == [("three", "3"), ("three", "4")]
+    assert found.kept_rows == 1
+
+
 def test_exact_match_is_squads() -> None:
     assert exact_match("The  U.S.A", ["usa"])
     assert exact_match("an apple", ["Apple", "pear"])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from gradewire_cli.bench.ave_descriptions import Description, asked, described
-from gradewire_cli.bench.ave_shifts import KEPT, shifted
+from gradewire_cli.bench.ave_shifts import shifted
 from gradewire_stats.calibration.labelled_rows import half_of
 
 if TYPE_CHECKING:
@@ -81,7 +81,8 @@ class MadeSamples:
     """Samples, with counts of references and descriptions by method.
 
     Attributes:
-        kept_rows: Number of samples whose references all stay as they are.
+        kept_rows: Number of samples whose references stay the same as a set, although two of them may have exchanged
+            their forms ("3" and "three"). Part 3 then equals part 1.
     """
 
     rows: list[MadeSample] = field(default_factory=list)
@@ -132,7 +133,8 @@ def make_samples(  # noqa: PLR0913 - keyword options with defaults
         ]
         found.forms.update(description.form for description in descriptions)
         found.shifts.update(shift.how for shift in shifts)
-        found.kept_rows += all(shift.how == KEPT for shift in shifts)
+        before, after = (set(map(_normalised, each)) for each in (answer.references, (shift.text for shift in shifts)))
+        found.kept_rows += before == after
         found.rows.append(
             MadeSample(
                 id=answer.id,
