@@ -40,14 +40,22 @@ def _metric_of(fitted: StoredCalibration) -> str:
     return f"{fitted.metric}?{values}" if values else fitted.metric
 
 
-def correctness_features(grader: str = "") -> list[tuple[str, int, float, bool, bool]]:
+def correctness_features(grader: str = "", *, votes: bool = False) -> list[tuple[str, int, float, bool, bool]]:
     """Return the name, direction, width, rule and doubt of each `correctness` feature (see `FittedFeature`).
 
-    If a grader is named, its logit is one of the features.
+    If a grader is named, its logit is one of the features. With `votes`, so are those of the fit `votes`.
     """
     from gradewire_server.metrics.correctness.features import features_of  # noqa: PLC0415 - for fitting alone
 
-    return [(each.name, each.monotone, each.width, each.rules_out, each.doubts) for each in features_of(grader)]
+    known = features_of(grader, votes=votes)
+    return [(each.name, each.monotone, each.width, each.rules_out, each.doubts) for each in known]
+
+
+def fit_parameters(grader: str = "", *, votes: bool = False) -> tuple[tuple[str, str], ...]:
+    """Return the parameters that a stored fit for `correctness` is found by, besides metric and version."""
+    from gradewire_server.metrics.correctness.fit import VOTES  # noqa: PLC0415 - for fitting alone
+
+    return (*((("fit", VOTES),) if votes else ()), *((("grader", grader),) if grader else ()))
 
 
 def is_literal(prediction: str, references: Sequence[str]) -> bool:
@@ -100,7 +108,7 @@ def level_start(repository: Path | None, name: str, grader: str = "") -> LevelSt
     from gradewire_server.metrics.correctness.fit import FitError, fit_id, read_fit  # noqa: PLC0415 - as above
     from gradewire_server.metrics.correctness.metric import VERSION  # noqa: PLC0415 - as above
 
-    key = ("correctness", VERSION, (("grader", grader),) if grader else ())
+    key = ("correctness", VERSION, fit_parameters(grader))
     with invalid_request(ModelError, ValueError):
         model = load_built(_repository(repository), name, graph=False)
     known = load_catalog().get(name)
@@ -122,8 +130,12 @@ def level_start(repository: Path | None, name: str, grader: str = "") -> LevelSt
         return LevelStart(identity, json.loads(start.fit), start.described, replaced)
 
 
-def stored_fit(repository: Path | None, name: str, grader: str = "") -> tuple[str, dict[str, Any], str] | None:
+def stored_fit(
+    repository: Path | None, name: str, grader: str = "", *, votes: bool = False
+) -> tuple[str, dict[str, Any], str] | None:
     """Return the ID, the form and the origin of the fit for `correctness` that servers use, or None without one.
+
+    With `votes`, this is the fit `votes`.
 
     Raises:
         InvalidRequest: The model is missing or broken.
@@ -132,14 +144,14 @@ def stored_fit(repository: Path | None, name: str, grader: str = "") -> tuple[st
     from gradewire_server.metrics.correctness.fit import FitError, read_fit  # noqa: PLC0415 - as above
     from gradewire_server.metrics.correctness.metric import VERSION  # noqa: PLC0415 - as above
 
-    key = ("correctness", VERSION, (("grader", grader),) if grader else ())
+    key = ("correctness", VERSION, fit_parameters(grader, votes=votes))
     with invalid_request(ModelError, ValueError):
         model = load_built(_repository(repository), name, graph=False)
     found = next((each for each in model.calibrations if each.key == key and each.fit), None)
     try:
         if found is None:
             return None
-        identity = read_fit(found.fit, features_of(grader), version=VERSION).identity
+        identity = read_fit(found.fit, features_of(grader, votes=votes), version=VERSION).identity
     except FitError:
         return None
     return identity, json.loads(found.fit), found.described

@@ -379,6 +379,41 @@ def test_a_probability_with_a_grader_is_fitted_beside_the_one_without_and_served
     assert kept == {(), (("grader", grader),)}
 
 
+def test_a_fit_of_votes_is_stored_beside_the_usual_one_and_served(
+    built: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(correctness_fit.TREES, "max_iter", 8)
+    monkeypatch.setitem(correctness_fit.TREES, "max_bins", 32)
+    monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(built / "models"))
+    # An answer that three of four annotators gave is right, and one that a single annotator gave is wrong.
+    rows = [
+        {
+            "question": f"question {number}",
+            "references": [f"w{number % 50}"] * (said := 1 if number % 2 else 3)
+            + [f"w{number % 50 + 50}"] * (4 - said),
+            "prediction": f"w{number % 50}",
+            "label": 1 - number % 2,
+        }
+        for number in range(120)
+    ]
+    file, out = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "scores.jsonl"
+    done = run(file, "--metric", "correctness?fit=votes")
+    assert done.exit_code == 0, done.output
+    (stored,) = load_built(built / "models", NAME).calibrations
+    assert stored.parameters == (("fit", "votes"),)
+    names = [feature["name"] for feature in json.loads(stored.fit)["features"]]
+    assert names[-2:] == ["votes", "votes_top"]
+    arguments = ["score", file, "--metrics", "correctness?fit=votes", "--model", NAME, "--out", out, "--quiet"]
+    scoring = CliRunner().invoke(gradewire, [*map(str, arguments), "--disk-directory", str(built / "cache")])
+    assert scoring.exit_code == 0, scoring.output
+    results = [next(iter(json.loads(line)["scores"].values())) for line in out.read_text().splitlines()]
+    assert [result["correct"] for result in results[:6]] == [True, False] * 3
+    # The fit is compared with its predecessor, which is the fit of votes, not the usual one.
+    again = run(file, "--metric", "correctness?fit=votes", "--scores", out, "--dry-run")
+    assert f"new fit minus fit {hashlib.sha256(stored.fit.encode()).hexdigest()[:12]}" in again.stdout
+    assert server_fits.stored_fit(built / "models", NAME) is None
+
+
 def test_without_its_extra_a_probability_says_what_to_install(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -477,7 +512,8 @@ def labelled(*labels: float) -> list[dict[str, Any]]:
         (labelled(1, 5), [], "line 2: the label 5 is outside [0, 1]"),
         ([{"references": ["a"], "prediction": "b"}], [], "looked for label"),
         ([{"references": ["a"], "prediction": "", "label": 1}], [], "no row has a score for smile: EMPTY_PREDICTION 1"),
-        (labelled(0, 1), ["--metric", "correctness?fit=votes"], "the fit votes ships with gradewire"),
+        (labelled(0, 1), ["--metric", "correctness?fit=votes&grader=grader-mini"], "Leave grader out"),
+        (labelled(0, 1), ["--metric", "correctness?fit=votes", "--level"], "the usual fit, not of votes"),
         (
             labelled(0, 1),
             ["--metric", "exact_match"],

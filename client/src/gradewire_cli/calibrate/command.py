@@ -29,7 +29,7 @@ from gradewire_cli.calibrate.output import (
     probability_tables,
     warning_lines,
 )
-from gradewire_cli.calibrate.rows import LabelledScores, labelled_scores, with_sources
+from gradewire_cli.calibrate.rows import VOTES, LabelledScores, labelled_scores, with_sources
 from gradewire_cli.calibrate.store import built_model, line_parameters, show_or_undo, store_fit, today
 from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.options.common import choice_option
@@ -43,6 +43,7 @@ from gradewire_cli.scoring.labelled_rows import LabelledRows
 from gradewire_cli.scoring.labelled_run import LabelledRun, labelled_options, labelled_run_of
 from gradewire_cli.scoring.plan import grader_of
 from gradewire_proto.exit_codes import MEANINGS, ExitCode
+from gradewire_proto.wire_rules import NO_GRADER
 from gradewire_stats.calibration.cascade import DELTA
 from gradewire_stats.calibration.labelled_rows import FittedFeature, Half, question_keys
 from gradewire_stats.calibration.thresholds import Objective, WeightObjective
@@ -127,6 +128,7 @@ class CalibrateRun:
         metric = parse_metric_line(rows.line)
         name, digest, _ = built_model(self.options["models_dir"], str(getattr(metric, "model", "")))
         grader, grader_digest, _ = built_model(self.options["models_dir"], grader_of(metric))
+        votes = reads_votes(self.metric)
         provenance = {
             "metric_version": metric.version or 1,
             "model": name,
@@ -136,10 +138,10 @@ class CalibrateRun:
             "date": today(),
         }
         known = server_module("gradewire_cli.server_fits")
-        features = [FittedFeature(*each) for each in known.correctness_features(grader)]
+        features = [FittedFeature(*each) for each in known.correctness_features(grader, votes=votes)]
         shape = known.correctness_shape()
         with one_line_errors():
-            stored = known.stored_fit(self.options["models_dir"], name, grader)
+            stored = known.stored_fit(self.options["models_dir"], name, grader, votes=votes)
         form = None if stored is None else stored[1]
         fit = fitted_probability(scored, features, shape, provenance, form, self.run.draws)
         warnings = [*warning_lines(scored, labelled), *(f"warning: {each}" for each in fit.result.warnings)]
@@ -153,7 +155,8 @@ class CalibrateRun:
         show_tables([*probability_tables(fit, before), *curve.tables], lines, warnings)
         self._refuse_unless_better(fit.gain)
         figures = {f"{each}_held_out": value for each, value in fit.result.quality.items() if math.isfinite(value)}
-        values = {"figures": tuple(figures.items()), **({"parameters": (("grader", grader),)} if grader else {})}
+        parameters = known.fit_parameters(grader, votes=votes)
+        values = {"figures": tuple(figures.items()), **({"parameters": parameters} if parameters else {})}
         store_fit(self.options, self.run.source.short_name, rows, values, fit.result.fit, curve.document())
 
     def _fit_level(self, labelled: LabelledRows, scored: Split) -> None:
@@ -169,10 +172,8 @@ class CalibrateRun:
         self._refuse_unless_better(fit.gain)
         provenance = {**asdict(fit.level), "fit": start.fit, "rows": self._described(rows), "date": today()}
         stored = {**fit.form, "figures": dict(fit.figures), known.LEVEL: provenance}
-        values = {
-            "figures": tuple(fit.figures.items()),
-            **({"parameters": (("grader", grader),)} if grader else {}),
-        }
+        parameters = known.fit_parameters(grader)
+        values = {"figures": tuple(fit.figures.items()), **({"parameters": parameters} if parameters else {})}
         source = f"{self.run.source.short_name} ({level_words(fit.level)}, of fit {start.fit})"
         store_fit(self.options, source, rows, values, stored, curve.document())
 
@@ -301,6 +302,8 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
         raise click.UsageError(
             f"--level works only with --metric {CORRECTNESS}, because {metric.name} has no probability"
         )
+    if options["level"] and reads_votes(metric):
+        raise click.UsageError(f"--level changes the level of the usual fit, not of {VOTES}. Leave one of them out")
     _check_packages(metric)
     run = calibrate_run_of(options, metric)
     run.check_outputs([("--json", options["json_path"])])
@@ -330,10 +333,18 @@ def _metric(line: str) -> Metric:
             raise InputError(f"--metric {line}: a fit is valid for every {said[0]}. Leave {said[0]} out")
     if metric.name != CORRECTNESS:
         return metric
-    if getattr(metric, "fit", None) == "votes":
-        raise InputError(f"--metric {line}: the fit votes ships with gradewire and is not fitted here. Leave fit out")
     values: dict[str, Any] = {"features_only": True}
+    if reads_votes(metric):
+        if grader_of(metric):
+            raise InputError(f"--metric {line}: the fit {VOTES} works without a grader. Leave grader out")
+        # Without a name, an encoder that has no fit of votes yet would take the usual fit's grader.
+        values["grader"] = NO_GRADER
     return replace(metric, **values)
+
+
+def reads_votes(metric: Metric) -> bool:
+    """Return True for the metric whose fit reads annotators' votes (`correctness?fit=votes`)."""
+    return getattr(metric, "fit", None) == VOTES
 
 
 def _with_encoder(metric: Metric, model: str | None) -> Metric:

@@ -54,6 +54,8 @@ def source_of(row: Row) -> str:
     return row.file or row.dataset
 
 
+VOTES = "votes"
+"""Name of the fit for annotators' votes (`gradewire_server.metrics.correctness.fit.VOTES`)."""
 # Parameters to ignore. Models are compared separately, and features do not depend on features_only.
 _LEFT_ASIDE = frozenset({"model", "grader", "features_only"})
 
@@ -186,11 +188,15 @@ def _answers(scored: Metric, metric: Metric, *, silent: bool) -> bool:
         return False
     asked = {name: getattr(metric, name) for name in parameter_names(metric.name) if name not in _LEFT_ASIDE}
     asked |= {"preset": getattr(metric, "preset", None)}
-    pairs = [(getattr(scored, name), value) for name, value in asked.items() if value is not None]
+    pairs = [(name, getattr(scored, name), value) for name, value in asked.items() if value is not None]
     return (
         _same_model(scored, metric, "model")
         and _same_grader(scored, metric, silent=silent)
-        and all(said == value or (silent and said is None) for said, value in pairs)
+        and all(
+            # A result names the fit by its digits. If it is another fit than votes, its features are missing.
+            said == value or (silent and said is None) or (name == "fit" and value == VOTES and said is not None)
+            for name, said, value in pairs
+        )
     )
 
 

@@ -254,8 +254,9 @@ def _message_without_votes(metadata: ModelMetadata) -> str:
     if any(_name_of(each) == VOTES for each in metadata.calibrations):
         return f"the fit {VOTES} works without a grader. Omit grader"
     return (
-        f"this encoder has no fit {VOTES} for correctness. Omit fit, or use a catalog model that has this fit (if an "
-        "earlier release built the model, run `gradewire models build NAME` again)"
+        f"this encoder has no fit {VOTES} for correctness. Omit fit, use a catalog model that has this fit (if an "
+        "earlier release built the model, run `gradewire models build NAME` again), or fit one with "
+        f"`gradewire calibrate FILE --metric 'correctness?fit={VOTES}'`"
     )
 
 
