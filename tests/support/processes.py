@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 import pytest
+from tests.support.servers.forked_process import FORK_SERVER
 
 _AFTER_TIMEOUT_S: Final = 2.0
 """Time for a test to end its children by itself once its time is up."""
@@ -20,8 +21,8 @@ _ENDING_S: Final = 3.0
 """Time for processes that were told to end, and for what they started, to be gone."""
 _KILLING_S: Final = 10.0
 """Time for processes to be gone that were killed."""
-_HELPERS: Final = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
-"""Processes of the standard library that serve this one until it ends."""
+_HELPERS: Final = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", FORK_SERVER)
+"""Processes that serve this one until it ends."""
 
 
 def hear_ctrl_c() -> None:
@@ -36,9 +37,13 @@ def children() -> frozenset[int]:
     waiting = _started_by(os.getpid()) if _has_children() else []
     while waiting:
         pid = waiting.pop()
-        if pid not in found and _counts(pid):
+        if pid in found:
+            continue
+        if _counts(pid):
             found.add(pid)
-            waiting += _started_by(pid)
+        elif FORK_SERVER not in _command(pid):
+            continue
+        waiting += _started_by(pid)
     return frozenset(found)
 
 

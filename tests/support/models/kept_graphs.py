@@ -49,11 +49,11 @@ class _Kept:
         return any(each is opened for each in self._kept.values())
 
 
-def keep_graphs(patch: pytest.MonkeyPatch, folder: Path) -> None:
+def keep_opened(patch: pytest.MonkeyPatch) -> Callable[[object], bool]:
     """Has this process keep sessions, tokenizers and the digests of files, until `patch` is undone.
 
-    All engines take their 8-bit graphs from `folder`, whatever their stores are: writing one takes seconds. How far
-    the vectors of two kept sessions are apart is computed once as well, for each engine on a store asks that.
+    Returns:
+        Whether an object is kept.
     """
     kept = _Kept()
     digests: dict[_File, str] = {}
@@ -72,12 +72,25 @@ def keep_graphs(patch: pytest.MonkeyPatch, folder: Path) -> None:
             digests[key] = sha256(path)
         return digests[key]
 
+    patch.setattr(local, "_open", session)
+    patch.setattr(local, "open_tokenizer", tokenizer)
+    patch.setattr(digest, "file_sha256", file_sha256)
+    return kept.has
+
+
+def keep_graphs(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Has this process keep what `keep_opened` says, and 8-bit graphs as well.
+
+    All engines take their 8-bit graphs from `folder`, whatever their stores are: writing one takes seconds. How far
+    the vectors of two kept sessions are apart is computed once as well, for each engine on a store asks that.
+    """
+    is_kept = keep_opened(patch)
     errors: dict[Hashable, float] = {}
     cosine_error, provide_graph = local._cosine_error, local.provide_graph
 
     def error(exact: Any, rough: Any, tokenizer: Any, texts: Sequence[str]) -> float:
         sessions = [getattr(each, "_session", None) for each in (exact, rough)]
-        if not all(map(kept.has, sessions)):
+        if not all(map(is_kept, sessions)):
             return cosine_error(exact, rough, tokenizer, texts)
         # The key holds the sessions, so that no later one has their place in memory.
         key = (*sessions, tokenizer, *texts)
@@ -87,6 +100,3 @@ def keep_graphs(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
     patch.setattr(local, "_cosine_error", error)
     patch.setattr(local, "provide_graph", lambda model, _: provide_graph(model, folder))
-    patch.setattr(local, "_open", session)
-    patch.setattr(local, "open_tokenizer", tokenizer)
-    patch.setattr(digest, "file_sha256", file_sha256)

@@ -6,8 +6,6 @@ import os
 import secrets
 import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -16,10 +14,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
-# While a program is imported there is no garbage to look for.
+from tests.support.servers import forked_process
+from tests.support.servers.forked_process import ForkedProcess
+
 PROGRAM = """
-import gc, sys
-gc.disable()
+import sys
 from gradewire_server.settings.server import Settings
 settings = Settings.load()
 if settings.processes.count > 1:
@@ -28,7 +27,6 @@ if settings.processes.count > 1:
 else:
     from gradewire_server.app import run
     arguments = (settings,)
-gc.enable()
 sys.exit(run(*arguments))
 """
 _START_S = 60.0
@@ -49,7 +47,7 @@ def lasting_port() -> int:
 
 
 class ServerProcess:
-    """`with ServerProcess(tmp_path) as server: server.address`.
+    """`with ServerProcess(tmp_path) as server: server.address`. It is a fork of a process that has imported it.
 
     Args:
         directory: Where its log and, unless a setting says otherwise, its store lie.
@@ -72,7 +70,7 @@ class ServerProcess:
             "lone_run_threads": 1,
             **settings,
         }
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ForkedProcess | None = None
         self.port = 0
         self.http_port = 0
         self.api_port = 0
@@ -107,13 +105,7 @@ class ServerProcess:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("GRADEWIRE_")}
         given = {f"GRADEWIRE_{name.upper()}": str(value) for name, value in self.settings.items()}
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", self.program],
-                env=clean | given,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+            self._process = forked_process.start(self.program, environment=clean | given, output=log.fileno())
 
     def wait_until_serving(self) -> None:
         """Waits for the log to say so, and reads the ports from it."""
@@ -177,6 +169,6 @@ class ServerProcess:
         return {name: float(value) for name, _, value in pairs}
 
     @property
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running(self) -> ForkedProcess:
         assert self._process is not None
         return self._process
