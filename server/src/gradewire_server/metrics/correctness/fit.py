@@ -152,10 +152,15 @@ class CorrectnessFit:
 
     def band(self, confidence: float, position: ItemPosition | None = None) -> Band:
         """Return the band of uncertain verdicts at `confidence`, above 0 and below 1."""
-        near, far = _band(self.form.conformal, confidence), self.form.far
-        if position is None:
-            return near
-        return near.towards(EVERYTHING if far is None else _band(far.conformal, confidence), position.far)
+        near, far = _bands(self, confidence)
+        return near if position is None or position.far == 0 else near.towards(far, position.far)
+
+
+@lru_cache(maxsize=64)
+def _bands(fit: CorrectnessFit, confidence: float) -> tuple[Band, Band]:
+    """Return the bands of a fit for near and for far items."""
+    far = fit.form.far
+    return _band(fit.form.conformal, confidence), EVERYTHING if far is None else _band(far.conformal, confidence)
 
 
 def check_fit_name(fit: str | None) -> None:

@@ -191,7 +191,8 @@ class LinearForm(_Form):
 
     def sum_of(self, features: Floats) -> float:
         """Return the log-odds for float64[used features], with NaN for features that do not apply."""
-        known = np.where(np.isnan(features), self.missing, np.clip(features, self.low, self.high))
+        known = np.minimum(np.maximum(features, self.low), self.high)  # np.clip checks its arguments for longer
+        np.copyto(known, self.missing, where=np.isnan(features))
         return float(self.weight @ known)
 
 
@@ -234,8 +235,8 @@ class DistanceForm(_Form):
 
     @cached_property
     def matrix(self) -> Floats:
-        """The rows, float64[rows, len(shape)]."""
-        return np.array(self.rows)
+        """The rows, float64[len(shape), rows]: sums over the first axis are several times as fast."""
+        return np.ascontiguousarray(np.array(self.rows).T)
 
     @cached_property
     def columns(self) -> NDArray[np.intp]:
@@ -244,9 +245,11 @@ class DistanceForm(_Form):
 
     def distance(self, input_kind: Floats) -> float:
         """Return the mean Euclidean distance to the nearest rows; `input_kind` is finite float64[len(INPUT_KIND)]."""
-        apart = self.matrix - input_kind[self.columns] / self.scale
-        squares = np.add.reduce(apart * apart, axis=1)
-        return float(np.sqrt(np.partition(squares, self.nearest - 1)[: self.nearest]).mean())
+        apart = self.matrix - (input_kind[self.columns] / self.scale)[:, None]
+        apart *= apart
+        squares = np.add.reduce(apart, axis=0)
+        squares.partition(self.nearest - 1)
+        return float(np.add.reduce(np.sqrt(squares[: self.nearest])) / self.nearest)
 
     def far_share(self, distance: float) -> float:
         """Return 0 for a near distance, 1 for a far distance, and a linearly interpolated value in between."""

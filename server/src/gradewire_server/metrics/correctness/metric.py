@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, Self
 
 import numpy as np
@@ -67,6 +67,8 @@ from gradewire_server.metrics.text.normalise import lemmatizer, normalise
 
 VERSION: Final = 3
 _REMEDY: Final = "fit one with `gradewire calibrate FILE --metric correctness`"
+_FEATURE_NAMES: Final = tuple(feature.name for feature in FEATURES)
+_VOTE_NAMES: Final = tuple(feature.name for feature in VOTE_FEATURES)
 MAX_REFERENCES: Final = 3
 """Maximum number of references for a grader."""
 
@@ -189,11 +191,12 @@ class Correctness:
 
     def __init__(self) -> None:
         lemmatizer()  # read the dictionary at start, not during the first answer
+        self._known_fit: tuple[ModelMetadata, str | None, CorrectnessFit | str] | None = None
 
     @scoring
     def score(self, item: Item, parameters: CorrectnessParameters, metadata: ModelMetadata) -> Program:
         """Run SMILE (preset one_pass), and the grader unless the parameters name none."""
-        fit = None if parameters.features_only else fit_of(metadata, parameters.fit)
+        fit = None if parameters.features_only else self._fit_of(metadata, parameters.fit)
         if isinstance(fit, str):
             raise FailureError(Failure(Status.INVALID_PARAMETER, f"model: {fit}"))
         inputs = yield from gather_inputs(item, parameters.model)
@@ -203,6 +206,13 @@ class Correctness:
         result = _result(inputs, graded, fit, parameters.confidence, votes=votes)
         choice = None if fit is None else choice_of(item)
         return result if choice is None else _chosen(result, choice, parameters.confidence)
+
+    def _fit_of(self, metadata: ModelMetadata, fit: str | None) -> CorrectnessFit | str:
+        """Return the same as `fit_of`, which takes longer and has the same arguments for all items of a request."""
+        known = self._known_fit  # read once: threads may score items of different requests
+        if known is None or known[0] is not metadata or known[1] != fit:
+            known = self._known_fit = metadata, fit, fit_of(metadata, fit)
+        return known[2]
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: CorrectnessParameters) -> Preparation:
@@ -293,24 +303,25 @@ def _result(
     *,
     votes: bool = False,
 ) -> MetricResult:
-    names, values, kind = [feature.name for feature in FEATURES], features(inputs), input_kind(inputs)
+    names, values, kind = _FEATURE_NAMES, features(inputs), input_kind(inputs)
     if votes:
-        names = [*names, *(feature.name for feature in VOTE_FEATURES)]
-        values = np.append(values, vote_features(inputs.item))
+        names, values = (*names, *_VOTE_NAMES), np.append(values, vote_features(inputs.item))
     if graded is not None:
-        names, values = [*names, GRADER.name], np.append(values, graded.logit)
-    measured = zip((*names, *INPUT_KIND), (*values.tolist(), *kind.tolist()), strict=True)
-    parts = CorrectnessParts(
-        smile=inputs.smile,
-        sentence=inputs.terms.sentence,
-        keyword=inputs.terms.keyword,
-        exact=inputs.terms.exact,
-        best_window=inputs.terms.best_window,
-        features={name: value for name, value in measured if not math.isnan(value)},
-    )
+        names, values = (*names, GRADER.name), np.append(values, graded.logit)
+    found = dict(zip((*names, *INPUT_KIND), (*values.tolist(), *kind.tolist()), strict=True))
+    terms = inputs.terms
     warnings = cut_warning(inputs.truncated, graded is not None and graded.truncated)
+    parts = partial(
+        CorrectnessParts,
+        smile=inputs.smile,
+        sentence=terms.sentence,
+        keyword=terms.keyword,
+        exact=terms.exact,
+        best_window=terms.best_window,
+        features={name: value for name, value in found.items() if value == value},  # noqa: PLR0124 - leave NaN out
+    )
     if fit is None:
-        return MetricResult(inputs.smile, warnings=warnings, matched_reference=inputs.best, parts=parts)
+        return MetricResult(inputs.smile, warnings=warnings, matched_reference=inputs.best, parts=parts())
     position = fit.position_of(kind)
     probability = fit(values, position)
     if not math.isfinite(probability):
@@ -330,8 +341,7 @@ def _result(
         probability,
         warnings=(*warnings, ResultWarning.UNCERTAIN) if reason else warnings,
         matched_reference=inputs.best,
-        parts=replace(
-            parts,
+        parts=parts(
             uncertain=bool(reason),
             band_lower=band.lower,
             band_upper=band.upper,

@@ -29,9 +29,12 @@ class TreeError(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Level:
-    """The nodes at one depth. `splits` has the positions from `start` to `stop` in the arrays of `SoftTrees`."""
+    """The nodes at one depth. `splits` has the positions from `start` to `stop` in the arrays of `SoftTrees`.
 
-    values: NDArray[np.float64]
+    `values` is None if all nodes split.
+    """
+
+    values: NDArray[np.float64] | None
     splits: NDArray[np.intp]
     start: int
     stop: int
@@ -41,19 +44,24 @@ class _Level:
 class SoftTrees:
     """Trees in arrays that are ordered by level, from the roots down.
 
-    `feature`, `threshold` and `missing_left` are those of `TreesForm`, for the nodes that split.
+    `feature` and `threshold` are those of `TreesForm`, for the nodes that split.
 
     Attributes:
+        missing_right: float64[splits], the share of an item without the feature that goes to the right, 0 or 1.
         ramps: intp[ramps], the indices of splits that are not hard.
+        ramp_threshold: float64[ramps], the thresholds of these splits.
         scale: float64[ramps], 1 / width of each ramp.
+        roots: float64[trees], the weights of the roots, all 1.
     """
 
     levels: tuple[_Level, ...]
     feature: NDArray[np.intp]
     threshold: NDArray[np.float64]
-    missing_left: NDArray[np.bool_]
+    missing_right: NDArray[np.float64]
     ramps: NDArray[np.intp]
+    ramp_threshold: NDArray[np.float64]
     scale: NDArray[np.float64]
+    roots: NDArray[np.float64]
 
     @classmethod
     def of(cls, nodes: TreesForm, widths: NDArray[np.float64], monotone: NDArray[np.int8]) -> Self:
@@ -77,30 +85,37 @@ class SoftTrees:
         ramps = np.flatnonzero(width > 0)
         return cls(
             levels=tuple(
-                _Level(values[level], np.flatnonzero(nodes.feature[level] >= 0), bounds[row], bounds[row + 1])
+                _Level(
+                    values[level] if (nodes.feature[level] < 0).any() else None,
+                    np.flatnonzero(nodes.feature[level] >= 0),
+                    bounds[row],
+                    bounds[row + 1],
+                )
                 for row, level in enumerate(levels)
             ),
             feature=nodes.feature[order],
             threshold=nodes.threshold[order],
-            missing_left=nodes.missing_left[order],
+            missing_right=np.where(nodes.missing_left[order], 0.0, 1.0),
             ramps=ramps,
+            ramp_threshold=nodes.threshold[order][ramps],
             scale=1.0 / width[ramps],
+            roots=np.ones(len(nodes.roots)),
         )
 
     def value(self, features: NDArray[np.float64]) -> float:
         """Return the sum over all trees for float64[features], with NaN for features that do not apply."""
-        found = features[self.feature]
+        found = features.take(self.feature)
         share = (found > self.threshold).astype(np.float64)
         with np.errstate(over="ignore"):  # a split that only tests for a feature's presence has a huge threshold
-            ramp = (found[self.ramps] - self.threshold[self.ramps]) * self.scale + 0.5
-        share[self.ramps] = ramp.clip(0.0, 1.0)
-        missing = np.isnan(found)
-        share[missing] = ~self.missing_left[missing]
+            ramp = (found[self.ramps] - self.ramp_threshold) * self.scale + 0.5
+        share[self.ramps] = np.minimum(np.maximum(ramp, 0.0), 1.0)
+        np.copyto(share, self.missing_right, where=np.isnan(found))
         total = 0.0
-        weight = np.ones(len(self.levels[0].values))
+        weight = self.roots
         for level in self.levels:
-            total += float(weight @ level.values)
-            parent = weight[level.splits]
+            if level.values is not None:
+                total += float(weight @ level.values)
+            parent = weight.take(level.splits)
             right = parent * share[level.start : level.stop]
             weight = np.concatenate((parent - right, right))
         return total
