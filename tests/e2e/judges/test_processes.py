@@ -17,6 +17,7 @@ import pytest
 from grpc import aio
 from tests.support.judges.prompts import LAVE
 from tests.support.judges.smollm2 import NAME, smollm2_repository
+from tests.support.servers.forked_process import modules_of
 from tests.support.servers.otlp_receiver import otlp_receiver
 from tests.support.servers.server_process import ServerProcess
 from tests.support.servers.several_processes import ready_processes, wait_until
@@ -51,15 +52,10 @@ def server(tmp_path_factory: pytest.TempPathFactory, settings: dict[str, Any]) -
 
 
 def _running(module: str, parent: int) -> list[int]:
-    """Processes that run a module of ours, among the children of one and their children."""
-    children = [int(each) for each in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
+    """Processes that run a module of ours, among those that one started and those that these started."""
     found = []
-    for child in children:
-        try:
-            command = Path(f"/proc/{child}/cmdline").read_bytes()
-            found += [child, *_running(module, child)] if module.encode() in command else _running(module, child)
-        except (FileNotFoundError, ProcessLookupError):
-            continue
+    for child, name in modules_of(parent):
+        found += [child] * (name == module) + _running(module, child)
     return found
 
 

@@ -15,6 +15,7 @@ from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from tests.support.judges.prompts import LAVE, SYNTHETIC
 from tests.support.judges.smollm2 import NAME, smollm2_repository
+from tests.support.servers.forked_process import modules_of
 from tests.support.servers.server_process import ServerProcess
 
 from gradewire import Client, PrepareProgress, Scorer, Status, SyntheticGeneration
@@ -71,16 +72,9 @@ def items(name: str, count: int) -> list[types_pb2.Item]:
 
 
 def worker_of(server: ServerProcess) -> int:
-    """Process id of the judge's worker: the child of the server that runs its module."""
-    for status in Path("/proc").glob("[0-9]*/status"):
-        try:
-            parent = next(line for line in status.read_text().splitlines() if line.startswith("PPid:"))
-            command = (status.parent / "cmdline").read_bytes()
-        except (OSError, StopIteration):
-            continue  # ended meanwhile
-        if int(parent.split()[1]) == server._running.pid and b"gradewire_server.judges.worker.main" in command:
-            return int(status.parent.name)
-    raise LookupError("there is no worker")
+    """Process id of the judge's worker."""
+    (worker,) = [pid for pid, module in modules_of(server.pid) if module == "gradewire_server.judges.worker.main"]
+    return worker
 
 
 async def streamed(channel: aio.Channel, messages: list[types_pb2.Item]) -> AsyncIterator[tuple[int, Any]]:

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import grpc
+from tests.support.servers.forked_process import modules_of
 from tests.support.servers.server_process import ServerProcess
 
 from gradewire_proto.v1 import models_pb2, models_pb2_grpc
@@ -47,15 +48,7 @@ def channels_by_process(
 
 def process_ids(supervisor: int) -> list[int]:
     """Of the server processes that a supervisor runs, in the order of their start."""
-    children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
-    return [int(each) for each in children if b"gradewire_server.server_child" in _command(int(each))]
-
-
-def _command(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
+    return [pid for pid, module in modules_of(supervisor) if module == "gradewire_server.server_child"]
 
 
 def is_there(pid: int) -> bool:
