@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 from gradewire_stats.calibration import fit_correctness as probability
 from gradewire_stats.calibration.evaluate_fit import probabilities
 from gradewire_stats.calibration.fit_correctness import CorrectnessFitResult, fit_correctness
 from gradewire_stats.calibration.labelled_rows import FOLDS, FittedFeature, checked, folds_of_keys, question_keys
+from gradewire_stats.calibration.serialise_fit import tree_form
 
 # A fit takes seconds; beside other programs its threads wait for each other.
 pytestmark = pytest.mark.timeout(600)
@@ -35,15 +37,16 @@ def fitted(*data: Any) -> CorrectnessFitResult:
 
 
 @pytest.fixture(scope="module")
-def few_bins() -> Iterator[None]:
-    """Most of a fit's time goes into the usual 255 quantiles of each feature."""
+def few_trees() -> Iterator[None]:
+    """Thirty small trees tell these rows apart, so 300 would only take longer."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(probability.TREES, "max_iter", 30)
         patch.setitem(probability.TREES, "max_bins", 32)
         yield
 
 
 @pytest.fixture(scope="module")
-def result(few_bins: None) -> CorrectnessFitResult:  # noqa: ARG001 - its setting has to be there when this fits
+def result(few_trees: None) -> CorrectnessFitResult:  # noqa: ARG001 - its setting has to be there when this fits
     """Return a fit of the usual rows."""
     return fitted()
 
@@ -64,6 +67,14 @@ def test_the_same_rows_give_the_same_fit(result: CorrectnessFitResult) -> None:
     assert json.dumps(fitted().fit) == json.dumps(result.fit)
 
 
+def test_rows_of_one_source_give_the_trees_that_their_equal_weights_give() -> None:
+    few = checked(FEATURES, *rows(240))
+    trees = HistGradientBoostingClassifier(**probability.TREES, monotonic_cst=[each.monotone for each in FEATURES])
+    trees.fit(few.values, few.right, sample_weight=few.weights)
+    expected = tree_form([trees], FEATURES, weight=1 - probability.LINEAR_SHARE)["trees"]
+    assert probability.fitted_model(few)["trees"] == expected
+
+
 def test_probabilities_keep_the_directions(result: CorrectnessFitResult) -> None:
     fit = result.fit
     values, _, _ = rows(200, seed=5)
@@ -75,7 +86,7 @@ def test_probabilities_keep_the_directions(result: CorrectnessFitResult) -> None
     assert (probabilities(fit, worse) <= probabilities(fit, values) + 1e-12).all()
 
 
-@pytest.mark.usefixtures("few_bins")
+@pytest.mark.usefixtures("few_trees")
 def test_labels_that_features_say_nothing_about_are_no_fit_to_be_proud_of() -> None:
     """Figures are held out: trees that learn their rows by heart do not look good in them."""
     values, labels, questions = rows()
@@ -101,7 +112,7 @@ def test_folds_do_not_depend_on_the_order_of_rows() -> None:
     assert folds_of_keys(questions[::-1]).tolist() == folds_of_keys(questions)[::-1].tolist()
 
 
-@pytest.mark.usefixtures("few_bins")
+@pytest.mark.usefixtures("few_trees")
 def test_a_feature_that_no_row_has_is_left_alone() -> None:
     values, labels, questions = rows()
     values[:, 1] = np.nan

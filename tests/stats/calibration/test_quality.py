@@ -74,7 +74,7 @@ NAMES = INPUT_KIND[:2]
 def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(probability.TREES, "max_iter", 10)
     # Most of a fit's time goes into the usual 255 quantiles of each feature.
-    monkeypatch.setitem(probability.TREES, "max_bins", 32)
+    monkeypatch.setitem(probability.TREES, "max_bins", 8)
 
 
 def source(name: str, count: int, *, cut: float, kind: float, noise: float = 0.15, seed: int = 3) -> LabelledFeatures:

@@ -170,7 +170,9 @@ def fitted_model(rows: LabelledFeatures) -> dict[str, Any]:
         trees = HistGradientBoostingClassifier(**TREES, monotonic_cst=[each.monotone for each in rows.features])
         # scikit-learn cannot bin a feature without values. A constant is harmless, because no tree splits on it.
         known = np.where(np.isnan(rows.values).all(axis=0), 0.0, rows.values)
-        trees.fit(known, rows.right, sample_weight=rows.weights)
+        # Equal weights give the same trees as none, but scikit-learn's quantiles take 20 times longer with weights.
+        weights = None if np.ptp(rows.weights) == 0 else rows.weights
+        trees.fit(known, rows.right, sample_weight=weights)
         constant, linear = linear_form(rows.values, rows.right, rows.weights, rows.features, share=LINEAR_SHARE)
     form = tree_form([trees], rows.features, weight=1 - LINEAR_SHARE)
     return {**form, "base": form["base"] + constant, "linear": linear}

@@ -7,6 +7,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from gradewire_stats import one_blas_thread
+
 SIZES: Final = (50, 100, 200, 400, 800, 1600, 3200)
 FOLDS: Final = 10
 DRAWS: Final = 20
@@ -90,6 +92,7 @@ def learning_curve(  # noqa: PLR0913 - the fit, the rows, the statistics, and th
 
     Raises:
         ValueError: There are fewer than two questions with added rows.
+        MissingScipyError: threadpoolctl is not installed.
     """
     places = np.flatnonzero(rows.added)
     codes = {key: code for code, key in enumerate(dict.fromkeys(rows.keys))}
@@ -100,17 +103,18 @@ def learning_curve(  # noqa: PLR0913 - the fit, the rows, the statistics, and th
     folds = min(folds, len(questions))
     sizes = ([] if rows.added.all() else [0]) + [size for size in SIZES if size < len(places)] + [len(places)]
     found: dict[int, list[dict[str, float]]] = {size: [] for size in sizes}
-    for draw in range(draws):
-        generator = np.random.default_rng([seed, draw])
-        order = generator.permutation(places)
-        part = generator.permutation(len(questions))[number] % folds
-        for size in sizes:
-            if size == 0 and draw:
-                continue  # the same fits in each draw
-            values = _held_out(predict, rows, keys, drawn=order[:size], part=part)
-            if values is not None:
-                right = rows.right[places]
-                found[size].append({name: of(values, right) for name, of in statistics.items()})
+    with one_blas_thread():  # hundreds of small fits, for which threads cost more than they gain
+        for draw in range(draws):
+            generator = np.random.default_rng([seed, draw])
+            order = generator.permutation(places)
+            part = generator.permutation(len(questions))[number] % folds
+            for size in sizes:
+                if size == 0 and draw:
+                    continue  # the same fits in each draw
+                values = _held_out(predict, rows, keys, drawn=order[:size], part=part)
+                if values is not None:
+                    right = rows.right[places]
+                    found[size].append({name: of(values, right) for name, of in statistics.items()})
     return [CurvePoint(size, len(drawn), _spreads(drawn, statistics)) for size, drawn in found.items()]
 
 
