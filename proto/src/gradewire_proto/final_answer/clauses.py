@@ -213,9 +213,10 @@ def trimmed(text: str, left: int, right: int) -> Span:
 
 def last_match(pattern: re.Pattern[str], text: str, left: int) -> re.Match[str] | None:
     """Return the last match of a pattern at or after `left`, or None without a match."""
-    last = None
-    for match in pattern.finditer(text, left):
-        last = match
+    last = pattern.search(text, left)
+    if last is not None:  # hardly ever, so that most calls create no iterator
+        for match in pattern.finditer(text, left):
+            last = match
     return last
 
 

@@ -186,6 +186,6 @@ VETOES = st.sampled_from(
 @settings(max_examples=example_count(400))
 def test_what_cannot_be_contradicted_never_is(question: str, reference: str, answer: str) -> None:
     reference, answer = rewritten(question, reference), rewritten(question, answer)
-    if not value_match._may_be_contradicted(question, reference):
+    if not value_match.may_be_contradicted(question, reference):
         (match,) = value_match.match_references(ValueMatcher(question, answer), question, answer, [reference])
         assert not match.contradicted

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import log1p, nan
 from typing import Final, Self
 
@@ -147,7 +148,7 @@ def gather_inputs(item: Item, model: str) -> Rounds[CorrectnessInputs]:
         claim = claim_of(item.prediction)
         unclear = claim.around != "" and states_elsewhere(item.question, item.references, *claim)
         item = replace(item, prediction=claim.around if unclear else claim.text)
-    parameters = SmileParameters(model=model, preset=SmilePreset.ONE_PASS, sentence_weight=_SENTENCE_WEIGHT)
+    parameters = _smile_parameters(model)
     end = len(item.prediction) - len(item.prediction.lstrip()) + MAX_CHARACTERS
     texts = full_texts(item.prediction, item.references, end=end, most_words=MAX_WORDS)
     similarities = yield from gather_to_the_end(texts, parameters, end=end)
@@ -162,6 +163,11 @@ def gather_inputs(item: Item, model: str) -> Rounds[CorrectnessInputs]:
         terms=smile.parts,
         unclear=unclear,
     )
+
+
+@lru_cache(maxsize=64)
+def _smile_parameters(model: str) -> SmileParameters:
+    return SmileParameters(model=model, preset=SmilePreset.ONE_PASS, sentence_weight=_SENTENCE_WEIGHT)
 
 
 def _is_a_reference(item: Item) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from math import log1p, nan
-from typing import Final, NamedTuple
+from typing import Final
 
 from gradewire_proto.final_answer.words import any_of, expression
 from gradewire_server.metrics.correctness.attributions import asks_to_compare, is_of_another, is_reported
@@ -136,12 +136,6 @@ _COMMA_ALONE: Final = re.compile(r"[^,;/|\n+&\u2022]*,[^,;/|\n+&\u2022]*$")
 _WORD: Final = re.compile(r"[\w']+")
 
 
-class _Token(NamedTuple):
-    word: str
-    start: int
-    end: int
-
-
 @dataclass(frozen=True)
 class _Reading:
     """The beginning of a claim in lower case, with its words and their places."""
@@ -149,26 +143,28 @@ class _Reading:
     text: str
 
     @lazy
-    def tokens(self) -> list[_Token]:
-        return [_Token(_normal(match[0]), *match.span()) for match in _TOKEN.finditer(self.text)]
+    def written(self) -> list[str]:
+        """The words in their normal form."""
+        return _normal_forms(_TOKEN.findall(self.text))
+
+    @lazy
+    def spans(self) -> list[tuple[int, int]]:
+        """The place of each word in the text."""
+        return [match.span() for match in _TOKEN.finditer(self.text)]
 
     @lazy
     def words(self) -> frozenset[str]:
         """The set of words."""
-        return frozenset(map(_normal, frozenset(_TOKEN.findall(self.text))))
+        return frozenset(self.written)
 
     @lazy
-    def content(self) -> list[_Token]:
-        """The words that are not stop words."""
-        return [token for token in self.tokens if token.word not in STOP_WORDS]
-
-    @lazy
-    def written(self) -> list[str]:
-        return [token.word for token in self.tokens]
+    def content(self) -> list[int]:
+        """The indices of the words that are not stop words."""
+        return [place for place, word in enumerate(self.written) if word not in STOP_WORDS]
 
     @lazy
     def written_content(self) -> list[str]:
-        return [token.word for token in self.content]
+        return [word for word in self.written if word not in STOP_WORDS]
 
     @lazy
     def ends(self) -> list[int]:
@@ -179,8 +175,10 @@ class _Reading:
         return self.ends[bisect_right(self.ends, start) - 1], self.ends[bisect_left(self.ends, end)]
 
 
-def _normal(word: str) -> str:
-    return _normal_of_short(word) if len(word) <= _MAX_CACHED_LETTERS else _without_inflection(word)
+def _normal_forms(words: Sequence[str]) -> list[str]:
+    if max(map(len, words), default=0) <= _MAX_CACHED_LETTERS:
+        return list(map(_normal_of_short, words))
+    return [_normal_of_short(word) if len(word) <= _MAX_CACHED_LETTERS else _without_inflection(word) for word in words]
 
 
 def _without_inflection(word: str) -> str:
@@ -231,8 +229,8 @@ def mention_features(
         stances["hedged"] = 1.0
     start, end = reading.sentence(*span)
     beside = sum(
-        start <= token.start < end and token.word not in known and token.word not in FUNCTION_WORDS
-        for token in reading.tokens
+        start <= begin < end and word not in known and word not in FUNCTION_WORDS
+        for (begin, _), word in zip(reading.spans, reading.written, strict=True)
     )
     found.update(stances, stances=float(sum(stances.values())), new_beside=min(_MOST_NEW, float(beside)))
     if focus.surroundings is not claim and not stances["retracted"]:
@@ -264,7 +262,7 @@ def _wanted_words(reference: str) -> list[str]:
 
 
 def _read_wanted(reference: str) -> list[str]:
-    words = [_normal(word) for word in _TOKEN.findall(plain(reference))]
+    words = _normal_forms(_TOKEN.findall(plain(reference)))
     return [word for word in words if word not in STOP_WORDS] or words
 
 
@@ -300,14 +298,16 @@ def _spans(reading: _Reading, reference: FeatureText) -> Iterator[tuple[int, int
     if not wanted or wanted[0] not in reading.words:
         return
     is_content = STOP_WORDS.isdisjoint(wanted)
-    tokens = reading.content if is_content else reading.tokens
     written = reading.written_content if is_content else reading.written
     count, place = len(wanted), -1
     for _ in range(_MOST_MENTIONS):
         place = _place(written, wanted, place + 1)
         if place < 0:
             return
-        yield tokens[place].start, tokens[place + count - 1].end
+        first, last = place, place + count - 1
+        if is_content:
+            first, last = reading.content[first], reading.content[last]
+        yield reading.spans[first][0], reading.spans[last][1]
 
 
 def _place(words: list[str], wanted: list[str], start: int) -> int:

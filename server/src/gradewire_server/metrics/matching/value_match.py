@@ -20,7 +20,7 @@ from gradewire_server.metrics.matching.exact_match import ExactMatch
 from gradewire_server.metrics.mathematics.matching import compare_objects, may_be_object
 from gradewire_server.metrics.values.identifiers import asked_number, identifier_conflict
 from gradewire_server.metrics.values.lists import ordered_list
-from gradewire_server.metrics.values.matching import MAX_QUESTION, ValueMatch, ValueMatcher, says
+from gradewire_server.metrics.values.matching import MAX_QUESTION, NOTHING, ValueMatch, ValueMatcher, says
 from gradewire_server.metrics.values.notations import rewritten
 from gradewire_server.metrics.values.quantities import Quantity
 from gradewire_server.metrics.values.reading import Kind, Outcome, Value, values_of, written_form
@@ -30,6 +30,9 @@ from gradewire_server.metrics.values.tokens import MAX_CHARACTERS, plain
 from gradewire_server.metrics.values.value_readings import value_doubts
 
 _MAX_REFERENCES: Final = 64
+_MAX_CACHED_LOOKS: Final = 4_096
+_MAX_CACHED_CHARACTERS: Final = 512
+"""Maximum number of characters in a question and a reference that are looked at once for many answers: 6 MB."""
 _MAX_WANTED: Final = 128
 """Once the compared references contain this many values, further references are skipped."""
 _TEXT_METRICS: Final = (ExactMatch(), EasyMatch(), LexicalMatch())
@@ -132,7 +135,7 @@ def vetoes_text_match(item: Item) -> bool:
     if any(has_verbatim(item.prediction, reference) for reference in item.references):
         return False
     question, rewrite = item.question, partial(rewritten, item.question)
-    if not any(_may_be_contradicted(question, reference) for reference in map(rewrite, item.references)):
+    if not any(may_be_contradicted(question, reference) for reference in map(rewrite, item.references)):
         return False
     by_text = [any(each) for each in zip(*(metric.matches(item) for metric in _TEXT_METRICS), strict=True)]
     if not any(by_text):
@@ -144,8 +147,14 @@ def vetoes_text_match(item: Item) -> bool:
     return bool(matches) and all(match.contradicted for match in matches)
 
 
-def _may_be_contradicted(question: str, reference: str) -> bool:
+def may_be_contradicted(question: str, reference: str) -> bool:
     """Return False if a reference has nothing that an answer could contradict, as most names: a fast first look."""
+    # A reference is looked at several times for an answer, and again for other answers.
+    short = len(question) + len(reference) <= _MAX_CACHED_CHARACTERS
+    return _cached_look(question, reference) if short else _look(question, reference)
+
+
+def _look(question: str, reference: str) -> bool:
     return (
         may_be_object(reference)
         or may_be_special(question, reference)
@@ -153,6 +162,9 @@ def _may_be_contradicted(question: str, reference: str) -> bool:
         or ordered_list(plain(reference), question[:MAX_QUESTION]) is not None
         or asked_number(reference, question) is not None
     )
+
+
+_cached_look: Final = lru_cache(maxsize=_MAX_CACHED_LOOKS)(_look)
 
 
 def has_verbatim(prediction: str, reference: str) -> bool:
@@ -250,6 +262,9 @@ def match_references(matcher: ValueMatcher, question: str, answer: str, referenc
     for reference in references:
         if wanted >= _MAX_WANTED:
             break
+        if not may_be_contradicted(question, reference):
+            matches.append(NOTHING)
+            continue
         whole = compare_special(question, reference, answer) or _object(matcher, question, reference, answer)
         matches.append(matcher.match(reference) if whole is None else ValueMatch((whole,), settled=True))
         wanted += matches[-1].wanted

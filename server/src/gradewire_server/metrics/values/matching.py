@@ -333,10 +333,12 @@ class ValueMatcher:
     def wanted(self, reference: str) -> tuple[Value, ...]:
         """Return those of a reference's first MAX_WANTED values that an answer has to contain."""
         if reference not in self._wanted:
-            of_reference = values_of(reference)[:MAX_WANTED]
-            wanted = tuple(value for value in of_reference if not self.question.has(value)) or of_reference
-            # "1912, not 1913" wants 1912
-            self._wanted[reference] = tuple(value for value in wanted if not value.denied) or wanted
+            of_reference = wanted = values_of(reference)[:MAX_WANTED]
+            if of_reference:
+                wanted = tuple(value for value in of_reference if not self.question.has(value)) or of_reference
+                # "1912, not 1913" wants 1912
+                wanted = tuple(value for value in wanted if not value.denied) or wanted
+            self._wanted[reference] = wanted
         return self._wanted[reference]
 
     def equal(self, wanted: Value) -> tuple[Value, ...]:
