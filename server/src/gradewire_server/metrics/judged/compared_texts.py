@@ -1,4 +1,4 @@
-"""What a judge sees of the answers that it compares: the parameters of `compare`, and the texts of a pair or list."""
+"""The texts that a judge sees of answers that it compares, and the parameters of `compare`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
