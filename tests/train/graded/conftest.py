@@ -12,7 +12,7 @@ from gradewire_train.graded.wording import DrawnRow
 from gradewire_train.material import GRADED
 from gradewire_train.texts.lexicon import Lexicon
 
-COUNT = 30
+COUNT = 20
 MANY = 120
 Rows = Mapping[str, Sequence[DrawnRow]]
 Many = Callable[[str], Sequence[DrawnRow]]

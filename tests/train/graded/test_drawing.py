@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 
 import pytest
-from tests.support.debian.wordnet import wordnet_files
 from tests.train.graded.conftest import COUNT, Rows
 
 from gradewire_train import TrainingError
@@ -15,7 +14,6 @@ from gradewire_train.material import GRADED, WORDS
 from gradewire_train.recipes import GraderRecipe, read_recipe, shipped_recipes
 from gradewire_train.texts.draw import normal
 from gradewire_train.texts.lexicon import Lexicon
-from gradewire_train.texts.wordnet import WordNet
 
 BRACED = {"wrapped", "retracted"}
 """Kinds with JSON, LaTeX and marks of changes, which have braces of their own."""
@@ -50,9 +48,9 @@ def test_no_wrong_answer_is_a_reference_and_nothing_more(rows: Rows) -> None:
 
 
 @pytest.fixture(scope="module")
-def fresh() -> Drawer:
-    """One with a lexicon of its own, as a second run has."""
-    return Drawer(Lexicon(WordNet(wordnet_files())), "train")
+def fresh(lexicon: Lexicon) -> Drawer:
+    """One with a lexicon of its own, as a second run has, over the same files."""
+    return Drawer(Lexicon(lexicon.wordnet), "train")
 
 
 @pytest.mark.parametrize(

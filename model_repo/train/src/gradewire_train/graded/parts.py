@@ -2,6 +2,8 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import compress
 from random import Random
 from typing import Any, Final, Literal, TypeVar
 
@@ -32,7 +34,7 @@ class Part:
 
     def owns(self, text: str) -> bool:
         """Return True if `text` belongs to this part, regardless of case."""
-        return (_hashed(text)[0] < _EVAL_OF_256) == (self.name == "eval")
+        return _owns(self.name, text)
 
     def of(self, items: Sequence[T]) -> Sequence[T]:
         """Return the items in this part; a tuple's first text or a synset's first word determines the part."""
@@ -41,21 +43,13 @@ class Part:
         known = self._kept.get(id(items))
         if known is not None and known[0] is items:
             return known[1]
-        own = self._split(items, [_text(item) or "" for item in items])
+        choose = _chosen if len(items) < _WORTH_KEEPING else _chosen.__wrapped__
+        chosen = choose(self.name, tuple([_text(item) or "" for item in items]))
+        own = items if chosen is None else list(compress(items, chosen))
         if len(items) >= _WORTH_KEEPING:
             # Keep a reference to the list, so that no other list can get the same id.
             self._kept[id(items)] = (items, own)
         return own
-
-    def _split(self, items: Sequence[T], texts: Sequence[str]) -> Sequence[T]:
-        if not any("{" in text or text.count(" ") > 1 for text in texts):
-            if len(items) < _SHORTEST_OF_WORDS:
-                return items
-            return [item for item, text in zip(items, texts, strict=True) if self.owns(text)]
-        # Split templates by rank instead of hash, so that both parts get a template even from a short list.
-        ranked = sorted(set(texts), key=_hashed)
-        own = set(ranked[: max(1, round(_EVAL_SHARE * len(ranked)))])
-        return [item for item, text in zip(items, texts, strict=True) if (text in own) == (self.name == "eval")]
 
 
 class PartRandom(Random):
@@ -88,6 +82,22 @@ class PartRandom(Random):
         if len(own) < wanted:
             raise TooFewError
         return own
+
+
+# Nearly all draws are from the same few hundred lists, each with the same texts.
+@lru_cache(maxsize=2048)
+def _chosen(name: Name, texts: tuple[str, ...]) -> tuple[bool, ...] | None:
+    """Return for each text whether it belongs to the part; None if the list is too short to split."""
+    if not any("{" in text or text.count(" ") > 1 for text in texts):
+        return None if len(texts) < _SHORTEST_OF_WORDS else tuple(_owns(name, text) for text in texts)
+    # Split templates by rank instead of hash, so that both parts get a template even from a short list.
+    ranked = sorted(set(texts), key=_hashed)
+    evaluated = set(ranked[: max(1, round(_EVAL_SHARE * len(ranked)))])
+    return tuple((text in evaluated) == (name == "eval") for text in texts)
+
+
+def _owns(name: Name, text: str) -> bool:
+    return (_hashed(text)[0] < _EVAL_OF_256) == (name == "eval")
 
 
 def _hashed(text: str) -> bytes:
