@@ -23,7 +23,8 @@ from gradewire_proto.v1 import scoring_pb2_grpc
 _USER = """
 import asyncio, sys
 from pathlib import Path
-from tests.server.storage.test_lmdb_vectors import Disk, Tier, fill
+from gradewire_server.domain.needs import Tier
+from tests.server.storage.disk_stores import Disk, fill
 
 async def main():
     disk = Disk(Path(sys.argv[1]))
@@ -109,7 +110,7 @@ KINDS = ("cut where others have not seen it grow", "cut", "grown", "replaced by 
 HOSTILE = [pytest.param(count, 40, marks=pytest.mark.hostile) for count in (2, 4)]
 
 
-@pytest.mark.parametrize(("processes", "times"), [(2, 8), *HOSTILE])
+@pytest.mark.parametrize(("processes", "times"), [(2, len(KINDS)), *HOSTILE])
 def test_a_shared_store_that_is_cut_grown_and_replaced_loses_no_process(
     tmp_path: Path, chance: random.Random, processes: int, times: int, figure: TakeFigure
 ) -> None:

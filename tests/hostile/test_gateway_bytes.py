@@ -205,7 +205,7 @@ def drawn(count: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return hypothesis.settings(max_examples=example_count(count), suppress_health_check=list(HealthCheck))
 
 
-@drawn(400)
+@drawn(150)
 @given(requests)
 def test_a_body_is_the_message_that_protobuf_reads_or_is_refused_in_words(request: tuple[bytes, type[Message]]) -> None:
     check_message(*request)
@@ -217,13 +217,13 @@ def test_an_object_is_what_python_reads_or_is_refused_in_words(data: bytes) -> N
     check_object(data)
 
 
-@drawn(300)
+@drawn(150)
 @given(posted)
 def test_a_reward_post_is_answered_or_refused_in_words(post: tuple[bytes, str]) -> None:
     check_post(*post)
 
 
-@drawn(300)
+@drawn(150)
 @given(marked)
 def test_every_setting_finds_an_answer_or_says_why_there_is_none(completion: str) -> None:
     check_extraction(completion)

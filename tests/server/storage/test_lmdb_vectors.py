@@ -8,66 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from prometheus_client import CollectorRegistry
 from tests.server.conftest import OpenBackends
+from tests.server.storage.disk_stores import DIMS, MIB, TTL_S, Disk, fill, fill_at_once, key, write
 
 from gradewire_server.domain.needs import AnswerSource, Tier
 from gradewire_server.settings.engine import CacheConfig, DiskConfig
-from gradewire_server.storage import codec
-from gradewire_server.storage.cache import StorageTelemetry, Write
-from gradewire_server.storage.lmdb_environment import StoreDirectory
-from gradewire_server.storage.lmdb_vectors import DiskVectors
-
-_DIMS = 384
-_MIB = 1 << 20
-_TTL_S = 100
-
-
-def blob(seed: int) -> bytes:
-    rows = np.random.default_rng(seed).normal(size=(1, _DIMS)).astype(np.float32)
-    return codec.encode_blobs(codec.round_vectors(rows)[0], np.array([False]))[0]
-
-
-def write(number: int, tier: Tier = Tier.PREDICTION) -> Write:
-    return Write(b"key %d" % number, blob(number), tier, _DIMS)
-
-
-def key(number: int) -> bytes:
-    return b"key %d" % number
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-class Disk:
-    """A store with its directory, as the engine opens them."""
-
-    def __init__(self, root: Path, *, max_bytes: int = 8 * _MIB, reference_max_bytes: int = 8 * _MIB) -> None:
-        self.clock = Clock()
-        self.registry = CollectorRegistry()
-        self.directory = StoreDirectory(root)
-        config = DiskConfig(root, max_bytes=max_bytes, reference_max_bytes=reference_max_bytes)
-        self.store = DiskVectors(
-            self.directory, config, StorageTelemetry(self.registry), prediction_ttl_s=_TTL_S, clock=self.clock
-        )
-        self.directory.share()
-
-    async def close(self) -> None:
-        await self.store.close()
-        self.directory.close()
-
-    async def kept(self, numbers: range) -> list[int]:
-        """Which of the vectors are there; each that is must be right."""
-        found = await self.store.read([key(number) for number in numbers], _DIMS)
-        for number, stored in zip(numbers, found, strict=True):
-            assert stored is None or stored[:-1] == blob(number)[:-1]
-        return [number for number, stored in zip(numbers, found, strict=True) if stored is not None]
-
 
 OpenDisk = Callable[..., Disk]
 
@@ -86,19 +31,13 @@ async def open_disk(tmp_path: Path) -> AsyncIterator[OpenDisk]:
             await disk.close()
 
 
-async def fill(disk: Disk, numbers: range, tier: Tier = Tier.PREDICTION) -> None:
-    for start in range(numbers.start, numbers.stop, 64):
-        chunk = [write(number, tier) for number in range(start, min(start + 64, numbers.stop))]
-        assert await disk.store.write(chunk) == len(chunk)
-
-
 async def test_what_is_written_is_there_after_a_restart(open_disk: OpenDisk) -> None:
     disk = open_disk()
     await fill(disk, range(10))
     await fill(disk, range(10, 20), Tier.REFERENCE)
     await disk.close()
     again = open_disk()
-    blobs = await again.store.read([key(number) for number in range(21)], _DIMS)
+    blobs = await again.store.read([key(number) for number in range(21)], DIMS)
     tiers = [None if stored is None else stored[-1] for stored in blobs]
     assert tiers == [Tier.PREDICTION] * 10 + [Tier.REFERENCE] * 10 + [None]
     assert await again.kept(range(21)) == list(range(20))
@@ -108,14 +47,14 @@ async def test_predictions_expire_and_references_do_not(open_disk: OpenDisk) -> 
     disk = open_disk()
     await fill(disk, range(2))
     await fill(disk, range(2, 4), Tier.REFERENCE)
-    disk.clock.now_s += _TTL_S - 1
+    disk.clock.now_s += TTL_S - 1
     assert await disk.kept(range(4)) == [0, 1, 2, 3]
     disk.clock.now_s += 1
     assert await disk.kept(range(4)) == [2, 3]
 
 
 async def test_a_full_map_begins_a_new_generation_and_the_oldest_goes(open_disk: OpenDisk, tmp_path: Path) -> None:
-    disk = open_disk(max_bytes=2 * _MIB)
+    disk = open_disk(max_bytes=2 * MIB)
     await fill(disk, range(4000))
     names = sorted(path.name for path in (tmp_path / "v1").glob("predictions-*"))
     assert len(names) == 2
@@ -124,18 +63,18 @@ async def test_a_full_map_begins_a_new_generation_and_the_oldest_goes(open_disk:
     assert kept == list(range(kept[0], 4000))  # the newest ones, without a gap
     assert 700 < len(kept) < 2600
     used = sum(path.stat().st_size for path in (tmp_path / "v1").glob("predictions-*/data.mdb"))
-    assert used <= 2 * _MIB
+    assert used <= 2 * MIB
 
 
 async def test_predictions_never_push_out_references(open_disk: OpenDisk) -> None:
-    disk = open_disk(max_bytes=2 * _MIB)
+    disk = open_disk(max_bytes=2 * MIB)
     await fill(disk, range(100), Tier.REFERENCE)
     await fill(disk, range(100, 4000))
     assert await disk.kept(range(100)) == list(range(100))
 
 
 async def test_a_hit_in_the_older_generation_is_copied_forward(open_disk: OpenDisk) -> None:
-    disk = open_disk(max_bytes=2 * _MIB)
+    disk = open_disk(max_bytes=2 * MIB)
     await fill(disk, range(20))
     filler = 1000
     for _ in range(60):  # several rotations, with a hit on the twenty and a write in between
@@ -146,10 +85,10 @@ async def test_a_hit_in_the_older_generation_is_copied_forward(open_disk: OpenDi
 
 
 async def test_when_the_references_map_is_full_they_go_with_the_predictions(open_disk: OpenDisk) -> None:
-    disk = open_disk(reference_max_bytes=_MIB)
+    disk = open_disk(reference_max_bytes=MIB)
     await fill(disk, range(2000), Tier.REFERENCE)
     assert await disk.kept(range(2000)) == list(range(2000))
-    blobs = await disk.store.read([key(1999)], _DIMS)
+    blobs = await disk.store.read([key(1999)], DIMS)
     assert blobs[0] is not None
     assert blobs[0][-1] == Tier.REFERENCE
 
@@ -164,30 +103,20 @@ async def test_a_wrong_value_is_a_counted_miss(open_disk: OpenDisk) -> None:
     assert rejected == 1
 
 
-def _write_in_another_process(root: Path, first: int, last: int) -> None:
-    async def work() -> None:
-        disk = Disk(root, max_bytes=2 * _MIB)
-        await fill(disk, range(first, last))
-        await disk.close()
-
-    asyncio.run(work())
-
-
 async def test_processes_share_a_directory_and_survive_each_others_rotation(
     open_disk: OpenDisk, tmp_path: Path
 ) -> None:
-    disk = open_disk(max_bytes=2 * _MIB)
+    disk = open_disk(max_bytes=2 * MIB)
     await fill(disk, range(100))
     # spawn: the other process opens the directory by itself, as another server would.
     context = multiprocessing.get_context("spawn")
     others = [
-        context.Process(target=_write_in_another_process, args=(tmp_path, start, start + 2000))
-        for start in (10_000, 20_000)
+        context.Process(target=fill_at_once, args=(tmp_path, range(start, start + 2000))) for start in (10_000, 20_000)
     ]
     for other in others:
         other.start()
     for other in others:
-        await asyncio.to_thread(other.join, 60)
+        await asyncio.to_thread(other.join)
         assert other.exitcode == 0
     # Both have rotated more than once, so the generation this process holds is unlinked: it goes on with it…
     assert list(disk.store._generations._open) == [1]
@@ -203,7 +132,7 @@ async def test_a_forked_child_leaves_its_parents_maps_alone(open_disk: OpenDisk)
     disk = open_disk()
     await fill(disk, range(3))
     disk.directory._pid = os.getpid() + 1  # what a child sees
-    assert await disk.store.read([key(0)], _DIMS) == [None]
+    assert await disk.store.read([key(0)], DIMS) == [None]
     assert await disk.store.write([write(5)]) == 0
     assert disk.store.degraded() == "disk: opened before a fork"
     disk.directory._pid = os.getpid()
