@@ -7,10 +7,11 @@ import sys
 import tarfile
 import tomllib
 import venv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
+from typing import Final
 from zipfile import ZipFile
 
 from packaging.requirements import Requirement
@@ -18,22 +19,27 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 TRAIN = ROOT / "model_repo/train"
-# Each command runs in a fork of a process that has imported what all commands import, which takes most of their time.
-_EACH_COMMAND = """
+_WAIT_S: Final = 500.0
+"""Seconds for a program, on a machine that does much else."""
+# Each program runs in a fork of a process that has imported what all import, which takes most of their time.
+_EACH = """
 import json, os, sys, tempfile
 
+import gradewire.testing
 import gradewire_cli.group
 from gradewire_cli import main
 
 done = []
-for words in json.loads(sys.argv[1]):
+for reach, program, words in json.loads(sys.argv[1]):
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         child = os.fork()
         if child == 0:
             os.dup2(out.fileno(), 1)
             os.dup2(err.fileno(), 2)
             sys.argv = ["gradewire", *words]
-            main()
+            sys.path[1:1] = reach
+            exec(program or "main()", {"__name__": "__main__", "main": main})
+            sys.exit()
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         out.seek(0)
         err.seek(0)
@@ -55,7 +61,7 @@ def build_wheel(project: Path, directory: Path) -> Path:
 
 def _build(project: Path, target: str, directory: Path) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(directory)]
-    subprocess.run(build, cwd=project, check=True, capture_output=True, timeout=100)
+    subprocess.run(build, cwd=project, check=True, capture_output=True, timeout=_WAIT_S)
 
 
 def packages_of(project: Path) -> dict[str, Path]:
@@ -102,6 +108,7 @@ class Installed:
         venv.create(folder / "venv", symlinks=True)
         installed = cls(folder / "venv", folder)
         installed.add(wheel)
+        installed._share_byte_code()
         link(installed.needed(), installed.site_packages)
         return installed
 
@@ -109,7 +116,20 @@ class Installed:
         """Installs a wheel, and nothing of what it needs."""
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(self.python)]
         install = [*pip, "install", "--quiet", "--no-deps", "--no-index", "--no-compile", *options, str(wheel)]
-        subprocess.run(install, check=True, capture_output=True, timeout=100)
+        subprocess.run(install, check=True, capture_output=True, timeout=_WAIT_S)
+
+    def _share_byte_code(self) -> None:
+        """Take the byte code of the modules from the tree, as `link` does for other packages."""
+        for name, original in files_of(ROOT).items():
+            place = self.site_packages / name
+            if original.suffix != ".py" or place.read_bytes() != original.read_bytes():
+                continue
+            status = original.stat()
+            os.utime(place, ns=(status.st_atime_ns, status.st_mtime_ns))
+            compiled = place.with_name("__pycache__")
+            if not compiled.is_symlink():
+                original.with_name("__pycache__").mkdir(exist_ok=True)
+                compiled.symlink_to(original.with_name("__pycache__"), target_is_directory=True)
 
     @property
     def python(self) -> Path:
@@ -135,8 +155,7 @@ class Installed:
     ) -> subprocess.CompletedProcess[str]:
         """Runs a program of the environment, with the packages of some extras and of some folders in reach."""
         settings = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GRADEWIRE"))}
-        reach = [*(self._folders(self.needed(*extras) - self.needed()) if extras else ()), *beside]
-        if reach:
+        if reach := [*self._reach(extras), *beside]:
             settings["PYTHONPATH"] = os.pathsep.join(map(str, reach))
         return subprocess.run(
             [str(self.folder / "bin" / command[0]), *command[1:]],
@@ -144,7 +163,7 @@ class Installed:
             env=settings,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=_WAIT_S,
             check=False,
         )
 
@@ -152,14 +171,29 @@ class Installed:
         self, commands: Sequence[tuple[str, ...]]
     ) -> dict[tuple[str, ...], subprocess.CompletedProcess[str]]:
         """Run the command with each of these arguments, in an interpreter for all: what each prints, by arguments."""
-        done = self.run("python", "-c", _EACH_COMMAND, json.dumps(commands))
+        return dict(zip(commands, self._run_each([([], "", words) for words in commands]), strict=True))
+
+    def run_programs(
+        self, programs: Sequence[tuple[str, tuple[str, ...]]]
+    ) -> dict[tuple[str, tuple[str, ...]], subprocess.CompletedProcess[str]]:
+        """Run each of these programs beside extras, in an interpreter for all: what each prints, by program and extras.
+
+        That interpreter has imported gradewire before an extra is in reach.
+        """
+        given = [(list(map(str, self._reach(extras))), program, ()) for program, extras in programs]
+        return dict(zip(programs, self._run_each(given), strict=True))
+
+    def _run_each(
+        self, given: Sequence[tuple[list[str], str, tuple[str, ...]]]
+    ) -> Iterator[subprocess.CompletedProcess[str]]:
+        done = self.run("python", "-c", _EACH, json.dumps(given))
         assert done.returncode == 0, done.stderr
         found: list[tuple[int, str, str]] = json.loads(done.stdout)
-        results = (subprocess.CompletedProcess(["gradewire"], *each) for each in found)
-        return dict(zip(commands, results, strict=True))
+        return (subprocess.CompletedProcess(["gradewire"], *each) for each in found)
 
-    def _folders(self, names: Iterable[str]) -> list[Path]:
-        """A folder for each package, so that extras share them."""
+    def _reach(self, extras: Iterable[str]) -> list[Path]:
+        """Folders with the packages of extras, one for each package, so that extras share them."""
+        names = self.needed(*extras) - self.needed()
         folders = {name: self.scratch / "packages" / name for name in sorted(names)}
         for name, folder in folders.items():
             if not folder.exists():

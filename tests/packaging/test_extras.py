@@ -12,6 +12,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 from tests.packaging.installed import Installed
 
+pytestmark = pytest.mark.timeout(600)  # the first test of a group waits for the wheel and all programs
+
 STUB = (
     "from gradewire import Client, Scorer\n"
     "from gradewire.testing import StubTransport, echo_scores\n"
@@ -112,10 +114,35 @@ def test_every_extra_is_looked_at(installed: Installed) -> None:
     assert set(installed.metadata.metadata.get_all("Provides-Extra") or ()) == ALL
 
 
+Ran = Mapping[tuple[str, tuple[str, ...]], CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def ran(installed: Installed) -> Ran:
+    """What each program prints, by program and extras."""
+    return installed.run_programs(
+        [(STUB + program, extras) for extra, (beside, program) in PROGRAMS.items() for extras in (beside, (extra,))]
+    )
+
+
+@pytest.fixture(scope="module")
+def frameworks(installed: Installed) -> Ran:
+    """What each program prints without a framework, by program and extras."""
+    return installed.run_programs([(program, ()) for program in FRAMEWORKS.values()])
+
+
+@pytest.fixture(scope="module")
+def imported(installed: Installed) -> Ran:
+    """What importing the names of each extra prints, with the extra and without it, by program and extras."""
+    return installed.run_programs(
+        [(f"import {names}", extras) for extra, names in IMPORTS.items() for extras in ((), (extra,))]
+    )
+
+
 @pytest.mark.parametrize("extra", PROGRAMS)
-def test_without_it_the_caller_is_told_what_to_install(installed: Installed, extra: str) -> None:
+def test_without_it_the_caller_is_told_what_to_install(ran: Ran, extra: str) -> None:
     beside, program = PROGRAMS[extra]
-    done = installed.run("python", "-c", STUB + program, extras=beside)
+    done = ran[STUB + program, beside]
     assert done.returncode == 1
     assert re.search(
         rf"^(gradewire\.\S+|ModuleNotFoundError): .*pip install 'gradewire\[{extra}\]'$", done.stderr, re.MULTILINE
@@ -123,15 +150,15 @@ def test_without_it_the_caller_is_told_what_to_install(installed: Installed, ext
 
 
 @pytest.mark.parametrize("extra", PROGRAMS)
-def test_with_it_the_same_program_runs(installed: Installed, extra: str) -> None:
+def test_with_it_the_same_program_runs(ran: Ran, extra: str) -> None:
     _, program = PROGRAMS[extra]
-    done = installed.run("python", "-c", STUB + program, extras=(extra,))
+    done = ran[STUB + program, (extra,)]
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("extra", FRAMEWORKS)
-def test_without_a_framework_the_loop_is_told_what_to_install(installed: Installed, extra: str) -> None:
-    done = installed.run("python", "-c", FRAMEWORKS[extra])
+def test_without_a_framework_the_loop_is_told_what_to_install(frameworks: Ran, extra: str) -> None:
+    done = frameworks[FRAMEWORKS[extra], ()]
     assert done.returncode == 1
     assert re.search(rf"^gradewire\.\S+: .*pip install 'gradewire\[{extra}\]'$", done.stderr, re.MULTILINE), done.stderr
 
@@ -238,11 +265,10 @@ def test_only_the_engine_and_figures_need_an_extra_to_be_imported(installed: Ins
 
 
 @pytest.mark.parametrize("extra", IMPORTS)
-def test_it_brings_what_it_says(installed: Installed, extra: str) -> None:
-    done = installed.run("python", "-c", f"import {IMPORTS[extra]}", extras=(extra,))
-    assert done.returncode == 0, done.stderr
-    alone = installed.run("python", "-c", f"import {IMPORTS[extra]}")
-    assert "ModuleNotFoundError" in alone.stderr
+def test_it_brings_what_it_says(imported: Ran, extra: str) -> None:
+    program = f"import {IMPORTS[extra]}"
+    assert imported[program, (extra,)].returncode == 0, imported[program, (extra,)].stderr
+    assert "ModuleNotFoundError" in imported[program, ()].stderr
 
 
 def test_no_extra_of_what_a_user_runs_brings_torch(installed: Installed) -> None:

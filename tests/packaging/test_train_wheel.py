@@ -9,6 +9,8 @@ import pytest
 from packaging.requirements import Requirement
 from tests.packaging.installed import ROOT, TRAIN, Installed, packages_of, unlike
 
+pytestmark = pytest.mark.timeout(600)  # the first test waits for the wheel
+
 HEAVY = {"peft", "torch", "transformers"}
 
 

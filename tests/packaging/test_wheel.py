@@ -10,6 +10,8 @@ import pytest
 from tests.client.small_server import SmallServer
 from tests.packaging.installed import ROOT, Installed, packages_of, unlike
 
+pytestmark = pytest.mark.timeout(600)  # the first test waits for the wheel
+
 PACKAGES = packages_of(ROOT).keys()
 DATA = [
     *(f"{package}/py.typed" for package in PACKAGES),
