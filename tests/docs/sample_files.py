@@ -75,7 +75,7 @@ def _flips() -> list[dict[str, Any]]:
             "changed": f"{row['references'][0]}. No, the other" if number % 4 else f"{row['references'][0]}.",
             "label": int(number % 4 == 0),
         }
-        for number, row in enumerate(rows())
+        for number, row in enumerate(rows()[::4])
     ]
 
 
@@ -176,7 +176,7 @@ def _ave() -> list[dict[str, Any]]:
             "label": row["label"],
             "dataset": row["dataset"],
         }
-        for row in rows()
+        for row in rows()[::3]
     ]
 
 
