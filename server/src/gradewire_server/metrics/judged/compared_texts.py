@@ -1,4 +1,4 @@
-"""The texts that a judge sees of answers that it compares, and the parameters of `compare`."""
+"""The parameters of `compare`, and the texts of a pair or list that a judge sees."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
