@@ -1,5 +1,6 @@
 """Verdicts in the second level: kept as they were, for the very same need of the very same judge."""
 
+import asyncio
 import json
 import math
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
+from tests.server.judges.remote.remote_judges import eventually
 from tests.server.judges.scripted_service import ScriptedService, choose, generate
 from tests.support.judges.scripted import ScriptedJudges, choice, judge_status
 from tests.support.servers.valkey import ValkeyServer
@@ -20,6 +22,7 @@ from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, J
 from gradewire_server.domain.needs import AnswerSource
 from gradewire_server.judges.verdict_cache import answer_problem, canonical, decode_answer, encode_answer
 from gradewire_server.settings.engine import CacheConfig, DiskConfig, RedisConfig
+from gradewire_server.settings.judge import JudgeConfig
 from gradewire_server.storage.cache import StorageTelemetry
 
 
@@ -117,6 +120,47 @@ async def test_a_damaged_verdict_is_asked_anew(open_disk: Callable[[], Any]) -> 
     await fresh.service.close()
     await stores.vectors.close()
     await stores.prepared.close()
+
+
+class Counting:
+    """A store that has nothing, and counts the keys of each read."""
+
+    source, available = AnswerSource.DISK, False
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.reads: list[int] = []
+        self._error = error
+
+    async def read(self, keys: Any, _dims: int, **_: Any) -> list[bytes | None]:
+        self.reads.append(len(keys))
+        await asyncio.sleep(0)
+        if self._error is not None:
+            raise self._error
+        return [None] * len(keys)
+
+
+async def test_needs_that_arrive_together_are_looked_up_together() -> None:
+    store: Any = Counting()
+    bench = ScriptedService(second=store, config=JudgeConfig(max_queue_items=20))
+    needs = [choose(f"cat {number}") for number in range(9)]
+    replies = await asyncio.gather(*(bench.service.choose(need) for need in needs))
+    assert [reply.source for reply in replies] == [AnswerSource.COMPUTED] * 9
+    await bench.service.choose(choose("another one"))
+    assert (sum(store.reads), max(store.reads) > 1) == (10, True)
+    gone = asyncio.create_task(bench.service.choose(choose("a third one")))
+    await eventually(lambda: sum(store.reads) == 11)
+    gone.cancel()
+    await asyncio.gather(gone, return_exceptions=True)
+    assert (await bench.service.choose(choose("a last one"))).source is AnswerSource.COMPUTED
+    await bench.service.close()
+
+
+async def test_a_store_that_raises_holds_up_nobody() -> None:
+    store: Any = Counting(OSError("gone"))
+    bench = ScriptedService(second=store)
+    async with asyncio.timeout(20):
+        assert (await bench.service.choose(choose())).source is AnswerSource.COMPUTED
+    await bench.service.close()
 
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)

@@ -44,6 +44,10 @@ class JudgePrompt:
     opening: str = ""
     images: tuple[Image, ...] = ()
 
+    def __hash__(self) -> int:
+        # Equal `fixed` turns have nothing to tell apart, and hashing them takes longer than all the rest.
+        return hash((self.lead, self.prediction, self.tail, self.opening, self.images))
+
 
 @dataclass(frozen=True, slots=True)
 class Choose:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -44,6 +44,7 @@ class JudgeTelemetry:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
+        self._known: dict[tuple[Counter | Histogram, str, str], Any] = {}
 
         def histogram(name: str, what: str, buckets: tuple[float, ...], labels: tuple[str, ...] = ()) -> Histogram:
             return Histogram(f"gradewire_judge_{name}", what, labels, registry=registry, buckets=buckets)
@@ -78,10 +79,18 @@ class JudgeTelemetry:
 
     def answered(self, kind: str, source: AnswerSource, timing: Timing) -> None:
         """Count an answer. `kind` is "choose" or "generate"."""
-        self._answers.labels(kind, source.name.lower()).inc()
+        self._series(self._answers, kind, source.name).inc()
         if source is AnswerSource.COMPUTED:
             self._queue_s.observe(timing.queue_s)
-            self._inference_s.labels(kind).observe(timing.inference_s)
+            self._series(self._inference_s, kind).observe(timing.inference_s)
+
+    def _series(self, metric: Counter | Histogram, label: str, source: str = "") -> Any:
+        """Return a metric's series. Finding it by its labels takes longer than counting."""
+        key = metric, label, source
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = metric.labels(label, source.lower()) if source else metric.labels(label)
+        return found
 
     def failed(self, status: Status) -> None:
         """Count a failed need."""
@@ -107,14 +116,14 @@ class JudgeTelemetry:
 
     def request_answered(self, tokens: Tokens, cost: float | None, duration_s: float) -> None:
         """Count an answered request to a judge's server. `cost` is None if the tokens or their price are unknown."""
-        self._remote_tokens.labels("prompt").inc(tokens.prompt or 0)
-        self._remote_tokens.labels("cached").inc(tokens.cached or 0)
-        self._remote_tokens.labels("generated").inc(tokens.generated or 0)
+        self._series(self._remote_tokens, "prompt").inc(tokens.prompt or 0)
+        self._series(self._remote_tokens, "cached").inc(tokens.cached or 0)
+        self._series(self._remote_tokens, "generated").inc(tokens.generated or 0)
         self._remote_cost.inc(cost or 0.0)
         if tokens.prompt is None or tokens.generated is None:
-            self._remote_unknown.labels("tokens").inc()
+            self._series(self._remote_unknown, "tokens").inc()
         elif cost is None:
-            self._remote_unknown.labels("price").inc()
+            self._series(self._remote_unknown, "price").inc()
         self._remote_s.observe(duration_s)
 
     def request_retried(self, reason: str) -> None:

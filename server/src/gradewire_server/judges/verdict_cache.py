@@ -1,12 +1,15 @@
 """The cache for judges' verdicts, which has the same levels as the cache for vectors, but does not round values."""
 
 import asyncio
+import contextvars
 import json
 import math
 import re
 import struct
 import time
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import zip_longest
 from typing import NamedTuple
 
 from gradewire_server.domain.judge import Choice, Choose, Generate, Generated, JudgeAnswer, JudgeNeed, Turn
@@ -129,6 +132,47 @@ class VerdictKey(NamedTuple):
     stored: bytes
 
 
+class _ReadsOfTurn:
+    """Reads from the second level. One call reads all keys that are requested in a turn of the event loop."""
+
+    def __init__(self, second: SecondLevel) -> None:
+        self._second = second
+        self._asked: list[tuple[bytes, asyncio.Future[bytes | None]]] = []
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def read(self, key: bytes) -> bytes | None:
+        """Return the bytes of a key, or None if the second level has none."""
+        loop = asyncio.get_running_loop()
+        if not self._asked:
+            # A separate context, because the call is not only for the request that asked first.
+            loop.call_soon(self._start, context=contextvars.Context())
+        found: asyncio.Future[bytes | None] = loop.create_future()
+        self._asked.append((key, found))
+        return await found
+
+    async def finish(self) -> None:
+        """Wait until the calls under way have ended."""
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    def _start(self) -> None:
+        asked = [(key, found) for key, found in self._asked if not found.done()]
+        self._asked = []
+        if not asked:  # all callers have left
+            return
+        task = asyncio.get_running_loop().create_task(self._read(asked))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _read(self, asked: Sequence[tuple[bytes, asyncio.Future[bytes | None]]]) -> None:
+        blobs: Sequence[bytes | None] = ()
+        try:
+            blobs = await self._second.read([key for key, _ in asked], _NO_DIMS, kind=EntryKind.VERDICT)
+        finally:  # if the store breaks its promise and raises, its values are missing
+            for (_, found), blob in zip_longest(asked, blobs):
+                if not found.done():
+                    found.set_result(blob)
+
+
 class VerdictCache:
     """A cache for judges' answers. For one event loop only.
 
@@ -152,6 +196,7 @@ class VerdictCache:
         self._claims = claims
         self._lru = lru
         self._second = second
+        self._reads = _ReadsOfTurn(second) if second is not None else None
         self._namespace = namespace
         self._writer = WriteBehind(second, lru, telemetry, max_pending=max_pending_writes)
 
@@ -169,9 +214,9 @@ class VerdictCache:
 
     async def find_stored(self, key: VerdictKey, need: JudgeNeed) -> tuple[JudgeAnswer, AnswerSource] | None:
         """Look up an answer in the second level, and keep a found answer in memory."""
-        if self._second is None:
+        if self._second is None or self._reads is None:
             return None
-        (blob,) = await self._second.read([key.stored], _NO_DIMS, kind=EntryKind.VERDICT)
+        blob = await self._reads.read(key.stored)
         answer = None if blob is None else decode_answer(need, blob)
         if blob is None or answer is None:
             return None
@@ -205,7 +250,9 @@ class VerdictCache:
             self._writer.add(key.name, Write(key.stored, blob, Tier.PREDICTION, _NO_DIMS, EntryKind.VERDICT))
 
     async def flush(self) -> None:
-        """Wait until all writes of kept answers have succeeded or failed."""
+        """Wait until reads under way and all writes of kept answers have succeeded or failed."""
+        if self._reads is not None:
+            await self._reads.finish()
         await self._writer.flush()
 
     def _key(self, need: JudgeNeed, judge: ModelStatus) -> VerdictKey:

@@ -166,7 +166,7 @@ class _Pending:
 
     def __init__(self, deadline_s: float) -> None:
         self.deadline_s = deadline_s
-        self.waiters = 0
+        self.waiters: list[asyncio.Future[None]] = []
         self.task: asyncio.Task[JudgeReply[Any]]
 
     async def run(self, compute: Compute) -> JudgeReply[Any]:
@@ -177,6 +177,11 @@ class _Pending:
             late = isinstance(reply.answer, Failure) and reply.answer.status is Status.TIMEOUT
             if not late or self.deadline_s <= deadline_s:
                 return reply
+
+
+def _end(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
 
 
 class Computations:
@@ -207,17 +212,21 @@ class Computations:
                 return failed_reply(refusal)
             pending = self._begin(name, until_s, compute)
         pending.deadline_s = max(pending.deadline_s, until_s)
-        pending.waiters += 1
-        left_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
+        # A future of its own, because waiting for the task would cancel the computation for all callers.
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+        pending.waiters.append(ended)
+        timer = None if deadline_s is None else loop.call_at(deadline_s, _end, ended)  # the loop has the same clock
         try:
-            # wait_for would cancel the computation for all callers.
-            done, _ = await asyncio.wait((pending.task,), timeout=left_s)
+            await ended
         finally:
-            pending.waiters -= 1
+            if timer is not None:
+                timer.cancel()
+            pending.waiters.remove(ended)
             if not pending.waiters and not pending.task.done():
                 self._forget(name, pending)
                 pending.task.cancel()
-        if not done:
+        if not pending.task.done():
             return failed_reply(TIMED_OUT)
         if pending.task.cancelled():
             return failed_reply(self._limit.full(self._limit.waiting))
@@ -231,6 +240,8 @@ class Computations:
         def completed(_: asyncio.Task[JudgeReply[Any]]) -> None:
             self._limit.finished()
             self._forget(name, pending)
+            for ended in pending.waiters:
+                _end(ended)
 
         pending.task.add_done_callback(completed)
         return pending

@@ -99,6 +99,8 @@ class ProgramRunner(Generic[K, R]):
         self._count_corpus = count_corpus
         self._open: dict[Hashable, Any] = {}
         self._running: dict[asyncio.Task[Failure | None], PortCall[Any]] = {}
+        self._ended: deque[asyncio.Task[Failure | None]] = deque()
+        self._wake: asyncio.Future[None] | None = None
         self._judging: dict[JudgeNeed, JudgeCall] = {}
         self._held: deque[JudgeCall] = deque()
         self._slice = LoopSlice(turns or LoopTurns())
@@ -222,7 +224,17 @@ class ProgramRunner(Generic[K, R]):
     def _send_judge_calls(self) -> None:
         while self._held and len(self._judging) - len(self._held) < MAX_JUDGE_CALLS:
             call = self._held.popleft()
-            self._running[asyncio.create_task(self._ask(call))] = call
+            self._start_call(call)
+
+    def _start_call(self, call: PortCall[Any]) -> None:
+        task = asyncio.create_task(self._ask(call))
+        self._running[task] = call
+        task.add_done_callback(self._note_end)
+
+    def _note_end(self, task: asyncio.Task[Failure | None]) -> None:
+        self._ended.append(task)
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
 
     def _call(self, key: Hashable, make: Callable[[], C]) -> C:
         call: C | None = self._open.get(key)
@@ -232,12 +244,16 @@ class ProgramRunner(Generic[K, R]):
 
     def _send_open_calls(self) -> None:
         for call in self._open.values():
-            self._running[asyncio.create_task(self._ask(call))] = call
+            self._start_call(call)
         self._open.clear()
 
     async def _receive(self) -> None:
         """Wait until a call has ended, and resume the programs that were waiting for this call."""
-        finished, _ = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+        if not self._ended:  # asyncio.wait would look at each running call again whenever one ends
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
+        finished = list(self._ended)
+        self._ended.clear()
         for task in finished:
             call = self._running.pop(task)
             if isinstance(call, JudgeCall):

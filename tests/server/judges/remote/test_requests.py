@@ -307,6 +307,60 @@ async def test_closing_cancels_what_is_under_way() -> None:
     assert asked.cancelled == 1
 
 
+@pytest.mark.parametrize("leaves", [False, True])
+async def test_closing_ends_a_question_that_its_caller_sends_but_not_the_caller(leaves: bool) -> None:  # noqa: FBT001
+    async def goes_on(name: str) -> str:
+        try:
+            await waiting.ask(question(name), None, None, Timing())
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.01)
+            task = asyncio.current_task()
+            return "left" if task is not None and task.cancelling() else "ended"
+        return "answered"
+
+    asked = Asked()
+    waiting = queue(asked, max_in_flight=2)
+    calls = [asyncio.create_task(goes_on(name)) for name in "abc"]
+    await eventually(lambda: asked.under_way == 2)
+    if leaves:
+        calls[0].cancel()
+    await waiting.close()
+    assert asked.under_way == 0
+    async with asyncio.timeout(10):
+        assert await asyncio.gather(*calls) == ["left" if leaves else "ended", "ended", "ended"]
+    assert (asked.cancelled, asked.requests) == (2, [["a"], ["b"]])
+
+
+@pytest.mark.parametrize("turns", range(6))  # after some of them, the second one has a place and has not yet begun
+async def test_a_question_whose_turn_has_come_is_not_sent_after_closing(turns: int) -> None:
+    asked = Asked()
+    waiting = queue(asked)
+    first = ask(waiting, "a", None)
+    await eventually(lambda: asked.under_way == 1)
+    second = ask(waiting, "b", None)
+    await asyncio.sleep(0)
+    first.cancel()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    sent = len(asked.requests)
+    await waiting.close()
+    async with asyncio.timeout(10):
+        ended = await asyncio.gather(first, second, return_exceptions=True)
+    assert all(isinstance(each, asyncio.CancelledError) for each in ended)
+    assert (len(asked.requests), asked.under_way) == (sent, 0)
+
+
+async def test_one_that_leaves_with_its_place_before_it_sends_frees_it() -> None:
+    asked = Asked()
+    asked.gate.set()
+    waiting = queue(asked)
+    first, second = ask(waiting, "a", None), ask(waiting, "b", None)
+    await first
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    assert (await ask(waiting, "c", None))[0].text == "c"
+
+
 async def test_closing_ends_who_waits_and_what_was_about_to_start() -> None:
     asked = Asked()
     waiting = queue(asked)
@@ -357,7 +411,7 @@ def test_whoever_stays_is_answered_once_and_no_more_are_under_way_than_allowed(
         for step, number, apart in steps:
             if step == "ask":
                 name = str(len(calls))
-                calls[name] = ask(waiting, name, f"s{number}")
+                calls[name] = ask(waiting, name, f"s{number}" if number else None)
             elif step == "leave" and calls:
                 list(calls.values())[number % len(calls)].cancel()
             elif step == "open":

@@ -77,16 +77,26 @@ class DialectLearner:
         self._unanswered: Dialect | None = None
         self._doubted = False
         self.refused: tuple[RemoteError, Reply] | None = None
+        self._named: tuple[Dialect, Dialect, str, str] | None = None
 
     @property
     def lacks(self) -> str:
         """Names of missing features that change answers, or "" if no such feature is missing."""
-        return ", ".join(self.dialect.lacking(self._full))
+        return self._names()[2]
 
     @property
     def uses(self) -> str:
         """Names of features that change answers and that only some servers have, or "" if the server has none."""
-        return ", ".join(name for field, name in _OF_SOME_SERVERS.items() if getattr(self.dialect, field))
+        return self._names()[3]
+
+    def _names(self) -> tuple[Dialect, Dialect, str, str]:
+        """Return the dialects with the names of what the first lacks and uses, which are read for every item."""
+        dialect, full = self.dialect, self._full
+        named = self._named
+        if named is None or named[0] is not dialect or named[1] is not full:
+            uses = ", ".join(name for field, name in _OF_SOME_SERVERS.items() if getattr(dialect, field))
+            named = self._named = (dialect, full, ", ".join(dialect.lacking(full)), uses)
+        return named
 
     @property
     def kind(self) -> ServerKind:

@@ -116,12 +116,20 @@ class RemoteJudge(Judge):
         self._availability = ServerAvailability(status.name, server.probe, server.fails_a_test)
         self._queue = RequestQueue(_places(config), server.questions_per_request, self._send)
         self._closed = False
+        self._shown: tuple[tuple[ModelStatus, str, str, bool | None], ModelStatus] | None = None
 
     @property
     @override
     def status(self) -> ModelStatus:
-        lacks, uses, said = self._server.lacks, self._server.uses, self._server.sees_images
-        own = self._server.described(self._status)
+        server = self._server
+        said = server.sees_images
+        known = (server.described(self._status), server.lacks, server.uses, said)
+        # The status is read several times for every item, and hardly ever changes.
+        if self._shown is None or self._shown[0] != known:
+            self._shown = known, self._described(*known[:3], said=said)
+        return self._shown[1]
+
+    def _described(self, own: ModelStatus, lacks: str, uses: str, *, said: bool | None) -> ModelStatus:
         sees = {"yes": said is not False, "auto": said is True, "no": False}[self._config.sees_images]
         status = own if sees == own.sees_images else replace(own, sees_images=sees)
         # Another way of asking gives other verdicts, so report another precision.

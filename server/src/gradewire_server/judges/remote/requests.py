@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from gradewire_proto.wire_rules import Backoff
 from gradewire_server.domain.caller import current_caller
@@ -142,16 +142,20 @@ class ServerAvailability:
 
 @dataclass(eq=False, slots=True)
 class _Waiting:
-    """A waiting question. `answer` is cancelled if the caller leaves."""
+    """A waiting question. `answer` is cancelled if the caller leaves.
+
+    The answer None means that the question has a place, and its caller sends it alone.
+    """
 
     question: Question
     subject: Hashable
     deadline_s: float | None
-    answer: asyncio.Future[Answered]
+    answer: asyncio.Future[Answered | None]
     context: contextvars.Context
     caller: str
     started_s: float | None = None
     request: "_Request | None" = None
+    has_place: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -179,6 +183,9 @@ class RequestQueue:
         self._callers: OrderedDict[str, OrderedDict[_Waiting, None]] = OrderedDict()  # ordered sets of questions
         self._groups: dict[Hashable, dict[_Waiting, None]] = {}  # waiting questions by subject
         self._running: set[asyncio.Task[None]] = set()
+        self._sending: set[asyncio.Task[Any]] = set()
+        """The callers' tasks that send their own question. This needs no further task for each question."""
+        self._nobody_sends = asyncio.Event()
         self._starts_soon = False
         self._looking_again: asyncio.TimerHandle | None = None
         self._closed = False
@@ -191,22 +198,31 @@ class RequestQueue:
 
         The deadline `deadline_s`, in `time.monotonic()` seconds, limits the attempts, but does not end this call.
         """
+        queued_s = time.monotonic()
+        if subject is None and not self._callers and not self._closed and self._places.take():
+            try:
+                return await self._send_alone(question, deadline_s)
+            finally:
+                timing.inference_s += time.monotonic() - queued_s
+                self._leave_place()
         loop = asyncio.get_running_loop()
         context = contextvars.copy_context()
         one = _Waiting(question, subject, deadline_s, loop.create_future(), context, current_caller())
-        queued_s = time.monotonic()
         self._callers.setdefault(one.caller, OrderedDict())[one] = None
         if subject is not None:
             self._groups.setdefault(subject, {})[one] = None
         self._start_soon()
         try:
-            return await one.answer
+            answered = await one.answer
+            return await self._send_alone(question, deadline_s) if answered is None else answered
         finally:
             ended_s = time.monotonic()
             started_s = ended_s if one.started_s is None else one.started_s
             timing.queue_s += started_s - queued_s
             timing.inference_s += ended_s - started_s
             self._leave(one)
+            if one.has_place:
+                self._leave_place()
 
     async def close(self) -> None:
         """Cancel running requests and waiting questions."""
@@ -214,12 +230,42 @@ class RequestQueue:
         for waiting in self._callers.values():
             for one in waiting:
                 one.answer.cancel()
-        for task in self._running:
+        for task in (*self._running, *self._sending):
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
+        if self._sending:
+            self._nobody_sends.clear()
+            await self._nobody_sends.wait()
         if self._looking_again is not None:
             self._looking_again.cancel()
         self._places.close()
+
+    async def _send_alone(self, question: Question, deadline_s: float | None) -> Answered:
+        """Send a question that has a place, in the caller's task."""
+        task = asyncio.current_task()
+        if task is None or self._is_closed():
+            raise asyncio.CancelledError
+        self._sending.add(task)
+        try:
+            (answered,) = await self._send((question,), deadline_s)
+        except asyncio.CancelledError:
+            if self._is_closed():
+                task.uncancel()  # `close` ends the question, but not its caller
+            raise
+        finally:
+            self._sending.discard(task)
+            if not self._sending:
+                self._nobody_sends.set()
+        if answered is None:
+            raise TypeError("only one of several questions may be sent again")
+        return answered
+
+    def _is_closed(self) -> bool:
+        return self._closed
+
+    def _leave_place(self) -> None:
+        self._places.leave()
+        self._start_soon()
 
     def _start_soon(self) -> None:
         # Start in the loop's next turn, so that questions from this turn can share the request.
@@ -233,19 +279,27 @@ class RequestQueue:
             return
         while (members := self._next_members()) and self._places.take():
             self._callers.move_to_end(members[0].caller)
-            request = _Request(members)
-            context = members[0].context
-            request.task = asyncio.get_running_loop().create_task(self._run(request), context=context)
-            self._running.add(request.task)
-            request.task.add_done_callback(functools.partial(self._on_done, request))
+            if members[0].subject is None:
+                (one,) = members
+                one.has_place = True
+                one.answer.set_result(None)
+            else:
+                self._run_soon(_Request(members))
             for one in members:
                 self._remove(one)
-                one.request = request
                 if one.started_s is None:
                     one.started_s = time.monotonic()
         wait_s = self._places.wish(more=bool(members))
         if wait_s is not None and self._looking_again is None:
             self._looking_again = asyncio.get_running_loop().call_later(wait_s, self._look_again)
+
+    def _run_soon(self, request: _Request) -> None:
+        context = request.members[0].context
+        request.task = asyncio.get_running_loop().create_task(self._run(request), context=context)
+        self._running.add(request.task)
+        request.task.add_done_callback(functools.partial(self._on_done, request))
+        for one in request.members:
+            one.request = request
 
     def _look_again(self) -> None:
         self._looking_again = None
@@ -276,8 +330,7 @@ class RequestQueue:
         self._running.discard(task)
         for one in request.members:
             one.answer.cancel()  # has no effect on an answered question
-        self._places.leave()
-        self._start_soon()
+        self._leave_place()
 
     def _leave(self, one: _Waiting) -> None:
         self._remove(one)

@@ -172,6 +172,8 @@ def _is_separate(text: str, reading: Reading, begin: int, label: str) -> bool:
 
 
 def _words_of_all_readings(text: str) -> set[str]:
+    if text.isascii():  # all readings are equal
+        return set(_LABEL_WORD.findall(folded(text)))
     return {word for read in READINGS for word in _LABEL_WORD.findall(read(text).text)}
 
 

@@ -15,6 +15,8 @@ from gradewire_server.metrics.prompts.template import PromptError
 
 _NAMED: Final = re.compile(r"(?P<title>[a-z][a-z0-9_-]{0,63}/[0-9]{1,7})(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
 
+_MAX_FOUND: Final = 256
+
 
 class PromptLibrary:
     """An immutable collection of prompt files by NAME/VERSION.
@@ -25,6 +27,8 @@ class PromptLibrary:
 
     def __init__(self, files: Iterable[PromptFile] = ()) -> None:
         self._files: dict[str, PromptFile] = {}
+        self._found: dict[tuple[str, str], PromptFile] = {}
+        """Results of `find` for named files, which metrics look for with every item."""
         for file in files:
             if self._files.setdefault(file.title, file).digest != file.digest:
                 raise PromptError("version", f"a different {file.title} already exists. Change this file's version")
@@ -51,10 +55,15 @@ class PromptLibrary:
             PromptError: No file has this name or digest, the file is for a different metric, or the text cannot be
                 parsed.
         """
+        known = self._found.get((metric, prompt))
+        if known is not None:
+            return known
         match = _NAMED.fullmatch(prompt or _DEFAULTS[metric].title)
         file = _inline(prompt) if match is None else self._named(match["title"], (match["digest"] or "").lower())
         if file.metric != metric:
             raise PromptError("", f"{file.title} is a prompt for {file.metric}, not for {metric}")
+        if match is not None and len(self._found) < _MAX_FOUND:
+            self._found[metric, prompt] = file
         return file
 
     def _named(self, title: str, digest: str) -> PromptFile:

@@ -57,6 +57,8 @@ def folded(text: str) -> str:
     Apostrophes, quotation marks, dashes and colons become ASCII characters. Full-width and styled letters become plain
     letters, and all letters become lower case.
     """
+    if text.isascii():
+        return text.lower().replace("`", "'")
     return text.translate({ord(character): _folded(character) for character in set(text)})
 
 
