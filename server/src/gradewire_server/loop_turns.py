@@ -76,9 +76,14 @@ class LoopSlice:
             await self._turns.next()
         self.start()
 
+    @property
+    def is_over(self) -> bool:
+        """True if `give_way` gives other tasks a turn. A call of `give_way` for each item would take longer."""
+        return time.perf_counter() > self._end_s
+
     async def give_way(self) -> None:
         """Give other tasks a turn if the slice is over."""
-        if time.perf_counter() > self._end_s:
+        if self.is_over:
             if self._is_bulk:
                 _let_threads_run()
                 await self._turns.next()

@@ -2,18 +2,23 @@
 
 import unicodedata
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gradewire_server.domain.items import Item, ReferenceEntry, Status
 from gradewire_server.domain.metric import NO_MODEL
+from gradewire_server.domain.needs import Vectors
 from gradewire_server.metrics.common import (
     MAX_QUESTION_CHARACTERS,
+    TIE,
     check_item,
     check_question,
     check_references,
+    first_of_the_highest,
     is_blank,
+    is_cut,
 )
 from gradewire_server.metrics.encoder.bertscore import Bertscore, BertscoreParameters
 from gradewire_server.metrics.smile.formula import SmileParameters
@@ -99,3 +104,18 @@ def test_blank_is_what_the_definition_says(text: str) -> None:
         c for c in text if not c.isspace() and unicodedata.category(c) not in {"Cc", "Cf"} and ord(c) not in ignored
     ]
     assert is_blank(text) == (not seen)
+
+
+NEAR = st.sampled_from([0.5, 0.5 - TIE / 2, 0.5 - TIE, 0.5 - 1.1 * TIE, 0.5 - 2 * TIE, 0.25, -1.0, 1.0])
+
+
+@given(st.lists(NEAR | st.floats(-1, 1, width=32), min_size=1, max_size=100))
+def test_few_and_many_values_have_the_same_first_of_the_highest(values: list[float]) -> None:
+    array = np.array(values, np.float32)
+    assert first_of_the_highest(array) == int((array >= array.max() - TIE).argmax())
+
+
+@given(st.lists(st.lists(st.booleans(), max_size=5), max_size=3))
+def test_answers_are_cut_if_one_of_their_texts_is(cut: list[list[bool]]) -> None:
+    answers = [Vectors(np.zeros((len(each), 1), np.float32), np.array(each, np.bool_)) for each in cut]
+    assert is_cut(*answers) is any(map(any, cut))

@@ -47,12 +47,23 @@ TIE = 1e-6
 """The difference below which two values count as equal, because matrix products round."""
 
 
+_TIE_OF_VECTORS: Final = np.float32(TIE)
+_FEW: Final = 64
+"""Number of values up to which plain Python is faster than numpy."""
+
+
 def first_of_the_highest(values: NDArray[np.floating[Any]] | list[float]) -> int:
     """Return the lowest index of a value within TIE of the maximum; `values` is not empty."""
     if isinstance(values, list):
-        least = max(values) - TIE
-        return next(index for index, value in enumerate(values) if value >= least)
+        return _first_from(max(values) - TIE, values)
+    if values.dtype == np.float32 and len(values) <= _FEW:
+        listed: list[float] = values.tolist()
+        return _first_from(float(np.float32(max(listed)) - _TIE_OF_VECTORS), listed)
     return int((values >= values.max() - TIE).argmax())
+
+
+def _first_from(least: float, values: list[float]) -> int:
+    return next((index for index, value in enumerate(values) if value >= least), 0)
 
 
 MAX_QUESTION_CHARACTERS: Final = 32_768
@@ -235,8 +246,9 @@ def embed_references(model: str, texts: tuple[str, ...]) -> Preparation:
 
 def is_cut(*answers: Vectors) -> bool:
     """Return True if the encoder truncated a text."""
-    for answer in answers:  # noqa: SIM110 - without a generator, because this runs several times for each item
-        if answer.truncated.any():
+    # Bytes are searched faster than an array of a few flags, and this runs several times for each item.
+    for answer in answers:  # noqa: SIM110 - for the same reason without a generator
+        if b"\1" in answer.truncated.tobytes():
             return True
     return False
 

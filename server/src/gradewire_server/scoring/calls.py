@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,6 +207,9 @@ class PortCall(ABC, Generic[T]):
             yield run
 
 
+_SOURCES: Final = tuple(map(int, AnswerSource))
+
+
 def _charge(run: AnyRun, used: list[Positions], sources: NDArray[np.uint8]) -> None:
     new = [positions for positions in used if isinstance(positions, range)]
     if len(new) == len(used):
@@ -214,7 +217,7 @@ def _charge(run: AnyRun, used: list[Positions], sources: NDArray[np.uint8]) -> N
         mine = sources[new[0].start : new[-1].stop].tobytes()
     else:
         mine = sources[list(set().union(*used))].tobytes()
-    run.cost.add_sources([mine.count(source) for source in AnswerSource])
+    run.cost.add_sources([mine.count(source) for source in _SOURCES])
 
 
 def record_timing(span: Span, timing: Timing) -> None:

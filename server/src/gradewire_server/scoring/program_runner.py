@@ -151,10 +151,11 @@ class ProgramRunner(Generic[K, R]):
 
     async def _resume(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> None:
         """Run a program until its next needs or its end, then let other tasks run. `answers` is None at the start."""
-        next_round = await self._step(run, answers)
+        is_large = self._is_large(run.key)
+        next_round = await self._on_thread(run, answers) if is_large else self._advance(run, answers)
         while next_round == ():  # a round without needs is a pause in a long computation
             await self._slice.give_way()
-            next_round = await self._step(run, ())
+            next_round = await self._on_thread(run, ()) if is_large else self._advance(run, ())
         if isinstance(next_round, _Returned):
             self._done(run.key, next_round.result, run.cost)
         else:
@@ -163,14 +164,13 @@ class ProgramRunner(Generic[K, R]):
             run.missing = len(needs)
             for slot, need in enumerate(needs):
                 self._add(run, slot, need)
-        await self._slice.give_way()
+        if self._slice.is_over:
+            await self._slice.give_way()
 
-    async def _step(
+    async def _on_thread(
         self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None
     ) -> "tuple[Need, ...] | _Returned[R]":
-        if self._is_large(run.key):
-            return await asyncio.to_thread(self._advance, run, answers)
-        return self._advance(run, answers)
+        return await asyncio.to_thread(self._advance, run, answers)
 
     def _advance(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> "tuple[Need, ...] | _Returned[R]":
         """Return the program's next needs or its result. Thread-safe."""

@@ -94,9 +94,13 @@ def ask_grader(inputs: CorrectnessInputs, grader: str) -> Rounds[Graded]:
     references = closest_references(inputs)
     texts = graded_texts(inputs.item, references)
     grades = yield from expect(ask(Grade(grader, texts)))
-    logit, cut = float(grades.logits.max()), bool(grades.truncated.any())
+    # For a few grades, lists are faster than arrays.
+    logit, truncated = max(grades.logits.tolist()), grades.truncated.tolist()
+    cut = True in truncated
     # A grade is also truncated if only the question or the reference is too long.
-    if (grades.truncated & (grades.pieces == MOST_PIECES)).any():
+    if cut and any(
+        each and pieces == MOST_PIECES for each, pieces in zip(truncated, grades.pieces.tolist(), strict=True)
+    ):
         mentions = stating_sentences(inputs)
         shorter = tuple((question, reference, mentions) for question, reference, _ in texts)
         again = yield from expect(ask(Grade(grader, shorter)))

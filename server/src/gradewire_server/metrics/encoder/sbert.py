@@ -1,5 +1,7 @@
 """Metric `sbert`: the cosine between sentence vectors."""
 
+import numpy as np
+
 from gradewire_server.domain.items import Item, MetricResult, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Preparation, Program, Vectors
@@ -21,7 +23,8 @@ def closest_reference(prediction: Vectors, references: Vectors, threshold: float
 
     Without a `threshold`, there is no verdict.
     """
-    cosines = (references.values @ prediction.values[0]).clip(-1.0, 1.0)
+    # Not `clip`, which checks its arguments for longer than it clips.
+    cosines = np.minimum(np.maximum(references.values @ prediction.values[0], -1.0), 1.0)
     best = first_of_the_highest(cosines)
     score = float(cosines[best])
     return MetricResult(
