@@ -21,7 +21,8 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "answers.jsonl"
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in EXAMPLES.read_text(encoding="utf-8").splitlines()]
+    """A third of the examples, of every kind: the server chooses windows in fp32, which takes most of the time."""
+    return [json.loads(line) for line in EXAMPLES.read_text(encoding="utf-8").splitlines()][::3]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def test_server_and_embedded_engine_give_the_same(client: Client, scorer: Scorer
     in_the_process = scorer.score(rows, METRICS)
     assert_same(over_the_wire, in_the_process)
     assert over_the_wire.provenance == in_the_process.provenance
-    assert over_the_wire.summary()["smile"].scored > 50
+    assert over_the_wire.summary()["smile"].scored == len(rows)
 
 
 async def test_stream_submit_and_async_give_the_same(
