@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from tests.support.figures import TakeFigure
 from tests.support.servers.gateway import LINES, SCORE, SCORE_STREAM, RawConnection, RunningGateway, connections
-from tests.support.servers.server_process import ServerProcess
+from tests.support.servers.server_process import FreshServerProcess, ServerProcess
 
 _ITEM: Final = {"references": ["a"], "prediction": "a"}
 _METRICS: Final = [{"exactMatch": {}}] * 32
@@ -36,9 +36,9 @@ async def gateway(tmp_path: Path) -> AsyncIterator[RunningGateway]:
 
 
 @asynccontextmanager
-async def _serving(directory: Path) -> AsyncIterator[RunningGateway]:
+async def _serving(directory: Path, kind: type[ServerProcess] = ServerProcess) -> AsyncIterator[RunningGateway]:
     settings = {"http_api_port": 0, "auth_tokens": "attacker,other", "disk_directory": ""}
-    with ServerProcess(directory, **settings) as server:
+    with kind(directory, **settings) as server:
         async with httpx2.AsyncClient(base_url=server.api, timeout=60, trust_env=False) as client:
             await client.get("/healthz")  # the gateway comes up after the server
             yield RunningGateway(server.api_port, client)
@@ -110,7 +110,7 @@ async def test_streams_that_nobody_reads_give_their_places_back(gateway: Running
 @pytest.mark.hostile
 @pytest.mark.timeout(400)
 async def test_replies_that_nobody_reads_take_bounded_memory(tmp_path: Path, figure: TakeFigure) -> None:
-    async with _serving(tmp_path) as gateway, connections(gateway.port) as connect:
+    async with _serving(tmp_path, FreshServerProcess) as gateway, connections(gateway.port) as connect:
         await _ask_and_read_nothing(connect, 60, SCORE, _HUGE)
         refused = await unserved(gateway.port, _OTHER)
         assert figure(f"60 unread replies: calls with a token not scored, of {_CALLS}", refused, bound="== 0").holds

@@ -12,7 +12,7 @@ import pytest
 from grpc import aio
 from tests.hostile.memory_attacks import ATTACKS, SMILE
 from tests.support.figures import TakeFigure
-from tests.support.servers.server_process import ServerProcess
+from tests.support.servers.server_process import FreshServerProcess, ServerProcess
 
 from gradewire_proto.v1 import scoring_pb2, scoring_pb2_grpc, types_pb2
 
@@ -41,7 +41,7 @@ class Others:
 @pytest.fixture
 def server(tmp_path: Path, minilm: Path) -> Iterator[ServerProcess]:
     settings = {"memory_limit": f"{_LIMIT_MIB}MiB", "model_repository": minilm}
-    with ServerProcess(tmp_path, **settings) as running:
+    with FreshServerProcess(tmp_path, **settings) as running:
         yield running
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import grpc
 import pytest
 from tests.support.figures import TakeFigure
-from tests.support.servers.server_process import ServerProcess
+from tests.support.servers.server_process import FreshServerProcess, ServerProcess
 
 from gradewire_proto.v1 import (
     references_pb2,
@@ -139,7 +139,7 @@ ATTACKS: Final[dict[str, tuple[Callable[[int], Reply], str, frozenset[int]]]] = 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, minilm: Path) -> Iterator[ServerProcess]:
-    with ServerProcess(tmp_path_factory.mktemp("small"), model_repository=minilm) as running:
+    with FreshServerProcess(tmp_path_factory.mktemp("small"), model_repository=minilm) as running:
         score(running.port, smile(""), items=100)
         yield running
 

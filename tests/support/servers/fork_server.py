@@ -158,8 +158,14 @@ def _close(descriptors: Iterable[int]) -> None:
         os.close(each)
 
 
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What a terminal or a time limit sends to all processes of the tests. The fork server ends after them."""
+
+
 def _run(asked: Mapping[str, Any]) -> None:
     """Run what was asked for as the main module of a Python of its own."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     os.environ.clear()
     os.environ.update(asked["environment"])
     os.chdir(asked["directory"])
@@ -176,6 +182,8 @@ def _run(asked: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    for _number in _SIGNALS:
+        signal.signal(_number, signal.SIG_IGN)
     _prepare()
     gc.collect()
     gc.freeze()  # or the first collection of a fork would copy all of this

@@ -54,8 +54,7 @@ class ForkedProcess:
                 selector.register(self._ends, selectors.EVENT_READ)
                 if not selector.select(timeout):
                     raise subprocess.TimeoutExpired(f"fork {self.pid}", timeout or 0)
-            self.returncode = int(self._ends.recv(_ANSWER_BYTES))
-            self._ends.close()
+            self.returncode = _end_code(self._ends)
         return self.returncode
 
     def send_signal(self, number: int) -> None:
@@ -89,10 +88,15 @@ class ForkedModule:
 
     def _end(self) -> None:
         self._loop.remove_reader(self._ends.fileno())
-        self.returncode = int(self._ends.recv(_ANSWER_BYTES))
-        self._ends.close()
+        self.returncode = _end_code(self._ends)
         self.stdin.close()
         self._ended.set_result(self.returncode)
+
+
+def _end_code(ends: socket.socket) -> int:
+    """Read the exit code. A fork server that is killed tells of no end any more, and the system kills nobody then."""
+    with ends:
+        return int(ends.recv(_ANSWER_BYTES) or b"-9")
 
 
 def start(program: str, *, environment: Mapping[str, str], output: int) -> ForkedProcess:

@@ -6,6 +6,8 @@ import os
 import secrets
 import signal
 import socket
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -70,7 +72,7 @@ class ServerProcess:
             "lone_run_threads": 1,
             **settings,
         }
-        self._process: ForkedProcess | None = None
+        self._process: ForkedProcess | subprocess.Popen[bytes] | None = None
         self.port = 0
         self.http_port = 0
         self.api_port = 0
@@ -105,7 +107,10 @@ class ServerProcess:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("GRADEWIRE_")}
         given = {f"GRADEWIRE_{name.upper()}": str(value) for name, value in self.settings.items()}
         with self._log.open("wb") as log:
-            self._process = forked_process.start(self.program, environment=clean | given, output=log.fileno())
+            self._process = self._started(clean | given, log.fileno())
+
+    def _started(self, environment: Mapping[str, str], output: int) -> ForkedProcess | subprocess.Popen[bytes]:
+        return forked_process.start(self.program, environment=environment, output=output)
 
     def wait_until_serving(self) -> None:
         """Waits for the log to say so, and reads the ports from it."""
@@ -169,6 +174,14 @@ class ServerProcess:
         return {name: float(value) for name, _, value in pairs}
 
     @property
-    def _running(self) -> ForkedProcess:
+    def _running(self) -> ForkedProcess | subprocess.Popen[bytes]:
         assert self._process is not None
         return self._process
+
+
+class FreshServerProcess(ServerProcess):
+    """A server in a Python that was started for it, whose memory is its own alone."""
+
+    def _started(self, environment: Mapping[str, str], output: int) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-c", self.program]
+        return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
