@@ -1,218 +1,31 @@
 """The commands of ``gradewire models train``."""
 
 import math
-import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import fields
-from functools import reduce
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 import cloup
-from pydantic.fields import FieldInfo
 
-from gradewire_models.cli.help import Command, CommandGroup, ExampleCommand, RareOption, rare_option
-from gradewire_models.cli.options import WHEELS_OPTION, grouped, needs, without_traceback
-from gradewire_proto.exit_codes import ExitCode
+from gradewire_models.catalog.loading import load_catalog
+from gradewire_models.cli.help import CommandGroup, ExampleCommand, RareOption, rare_option
+from gradewire_models.cli.options import WHEELS_OPTION, needs, without_traceback
+from gradewire_train.cli_options import (
+    FILE,
+    FILES_OPTIONS,
+    NOTICE_OPTION,
+    WORDNET_OPTION,
+    number_option,
+    output_option,
+    setting_options,
+    train_as,
+    training_imports,
+    training_options,
+)
 from gradewire_train.examples import GROUPS, TASKS, Example, Files
 from gradewire_train.examples import texts as texts_of
-from gradewire_train.recipes import (
-    GraderRecipe,
-    Recipe,
-    option,
-    sections,
-    settings_of,
-    shipped_graders,
-    shipped_recipes,
-)
-
-_EVERYDAY = frozenset({"base", "method", "steps", "batch_size", "learning_rate"})
-"""Settings of recipes that --help shows. --help-all shows every setting."""
-
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-WORDNET_OPTION = rare_option(
-    "--wordnet",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Read WordNet's files in this directory; by default $WNSEARCHDIR, $WNHOME/dict or /usr/share/wordnet.",
-)
-
-NOTICE_OPTION = rare_option(
-    "--notice",
-    default="",
-    metavar="TEXT",
-    help="Add TEXT to the model card, for example the licences of your files.",
-)
-
-
-def _number_option(
-    flag: str, default: int, least: int, text: str, kind: type[click.Option] = click.Option
-) -> Callable[[Command], Command]:
-    return click.option(
-        flag, type=click.IntRange(min=least), default=default, show_default=True, metavar="N", help=text, cls=kind
-    )
-
-
-def _output_option(action: str, reader: str) -> Callable[[Command], Command]:
-    return click.option(
-        "--out",
-        type=click.Path(dir_okay=False, writable=True, path_type=Path),
-        metavar="FILE",
-        help=f"{action} to FILE as JSON lines for {reader}, and print only counts.",
-    )
-
-
-def setting_options(recipe: type) -> Callable[[Command], Command]:
-    """Return a decorator that adds an option for every setting in a recipe, with a group for each table."""
-
-    def setting(table: str, name: str, info: FieldInfo) -> Callable[[Command], Command]:
-        choices, several = get_args(info.annotation), info.default == ()
-        value = str if several else click.Choice(choices) if choices else type(info.default)
-        text = f"{info.description}  [recipe: {table}.{name}, default {'all' if several else info.default}]"
-        shown = click.Option if name in _EVERYDAY else RareOption
-        return click.option(option(name), name, type=value, multiple=several, help=text, cls=shown)
-
-    groups = [
-        cloup.option_group(
-            f"Settings in [{table}]", *(setting(table, name, info) for name, info in settings_of(kind).items())
-        )
-        for table, kind in sections(recipe).items()
-    ]
-    return lambda command: reduce(lambda made, group: group(made), reversed(groups), command)
-
-
-def training_options(recipe: type) -> Callable[[Command], Command]:
-    """Return a decorator that adds the options of all training commands, except the settings."""
-    return cloup.option_group(
-        "Training",
-        click.option(
-            "--out",
-            "directory",
-            required=True,
-            type=click.Path(file_okay=False, path_type=Path),
-            help="Write checkpoints, and later the trained weights and their card, into this folder.",
-        ),
-        _recipe_option(recipe),
-        click.option(
-            "--resume",
-            is_flag=True,
-            help="Continue from the checkpoint in --out. The weights equal those of an uninterrupted run, bit for bit.",
-        ),
-        click.option(
-            "--device",
-            type=click.Choice(["cpu", "cuda"]),
-            default="cpu",
-            show_default=True,
-            help="Train on the processor or on the first GPU. A GPU is about a hundred times as fast.",
-        ),
-        rare_option(
-            "--checkpoint-every",
-            type=click.IntRange(min=1),
-            default=100,
-            show_default=True,
-            metavar="N",
-            help="Save a checkpoint every N steps.",
-        ),
-        WHEELS_OPTION,
-    )
-
-
-def _recipe_option(recipe: type) -> Callable[[Command], Command]:
-    shipped = shipped_recipes(recipe)
-
-    def path(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
-        if value is None or Path(value).is_file():
-            return None if value is None else Path(value)
-        if value not in shipped:
-            raise click.BadParameter(f"{value!r} is neither a file nor a recipe of gradewire ({', '.join(shipped)})")
-        return shipped[value]
-
-    found: Callable[[Command], Command] = click.option(
-        "--recipe",
-        "recipe_path",
-        metavar="FILE|NAME",
-        callback=path,
-        help=f"Read the settings below from this TOML file or shipped recipe ({', '.join(shipped)}). Options override "
-        "the recipe.",
-    )
-    return found
-
-
-@contextmanager
-def training_imports() -> Iterator[None]:
-    """Wrap the imports for training.
-
-    Raises:
-        MissingPackageError: The extra `train` is not installed.
-    """
-    # Training needs no model hub. The libraries read this variable when they are imported.
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    with needs("train", "training"):
-        yield
-
-
-def train_as(request: type[Any], run: Callable[[Any], bool], given: dict[str, Any]) -> None:
-    """Train with a command's options; options that are not fields of `request` become `settings`.
-
-    Raises:
-        click.ClickException: The training failed.
-        click.exceptions.Exit: The training was interrupted and left a checkpoint.
-    """
-    own = {each.name: given.pop(each.name) for each in fields(request) if each.name in given}
-    # A repeatable option that is not given is an empty tuple.
-    settings = {name: value for name, value in given.items() if value is not None and value != ()}
-    with without_traceback(OSError):
-        finished = run(request(**own, settings=settings))
-    if not finished:
-        raise click.exceptions.Exit(ExitCode.INTERRUPTED)
-
-
-def _columns(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> Mapping[str, str]:
-    pairs = [each.partition("=") for each in given]
-    if wrong := [each for each, (name, _, field) in zip(given, pairs, strict=True) if not name or not field]:
-        raise click.BadParameter(f"{wrong[0]!r} must have the format OURS=YOURS, for example answers=labels")
-    return {name: field for name, _, field in pairs}
-
-
-FILES_OPTIONS = grouped(
-    "files",
-    Files,
-    cloup.option_group(
-        "Your files",
-        click.option(
-            "--questions",
-            type=FILE,
-            multiple=True,
-            help="Add your own VQA or QA set: JSON lines with question, and answer, answers or references; or the two "
-            "official files of VQA. Repeatable.",
-        ),
-        # `nli` is already the name of a setting.
-        click.option(
-            "--nli-pairs",
-            type=FILE,
-            multiple=True,
-            help="Add your own sentence pairs in JSON lines or tables with tabs. Repeatable.",
-        ),
-        rare_option(
-            "--half",
-            type=click.Choice(["a", "b"]),
-            help="Use only questions of your files in this half: a (to fit) or b (held out).",
-        ),
-        rare_option("--skip-bad-lines", is_flag=True, help="Skip and count lines in these files that cannot be read."),
-        rare_option(
-            "--column",
-            "columns",
-            multiple=True,
-            metavar="OURS=YOURS",
-            callback=_columns,
-            help="Read our field OURS from your field YOURS. Repeatable. Fields: question, answer, answers, premise, "
-            "hypothesis, label, anchor, positive, negative, negatives.",
-        ),
-    ),
-)
+from gradewire_train.recipes import GraderRecipe, Recipe, shipped_graders
 
 
 @click.command(cls=ExampleCommand, examples="  gradewire models train texts --task numbers --count 5")
@@ -221,12 +34,12 @@ FILES_OPTIONS = grouped(
     click.option(
         "--task", "tasks", type=click.Choice(TASKS), multiple=True, help="Show this task. Repeatable; by default all."
     ),
-    _number_option("--count", 20, 1, "Show N examples of each task."),
-    _number_option("--seed", 1, 0, "Seed all random choices with N."),
+    number_option("--count", 20, 1, "Show N examples of each task."),
+    number_option("--seed", 1, 0, "Seed all random choices with N."),
     WORDNET_OPTION,
 )
 @FILES_OPTIONS
-@cloup.option_group("Output", _output_option("Write all examples", "`train sfve --examples`"))
+@cloup.option_group("Output", output_option("Write all examples", "`train sfve --examples`"))
 def texts(  # noqa: PLR0913, PLR0917 - one argument per option
     tasks: tuple[str, ...], count: int, seed: int, files: Files, wordnet: Path | None, out: Path | None
 ) -> None:
@@ -274,8 +87,8 @@ def _count(task: str, examples: list[Example]) -> None:
 @cloup.option_group(
     "Rows",
     click.option("--kind", "kinds", multiple=True, help="Draw rows of this kind. Repeatable; by default all kinds."),
-    _number_option("--count", 10, 1, "Draw N rows of each kind; with --change, N rows in all."),
-    _number_option("--seed", 1, 0, "Seed all random choices with N."),
+    number_option("--count", 10, 1, "Draw N rows of each kind; with --change, N rows in all."),
+    number_option("--seed", 1, 0, "Seed all random choices with N."),
     click.option(
         "--part",
         type=click.Choice(["train", "eval"]),
@@ -299,7 +112,7 @@ def _count(task: str, examples: list[Example]) -> None:
     ),
     WORDNET_OPTION,
 )
-@cloup.option_group("Output", _output_option("Write all rows", "`gradewire agree` and `calibrate`"))
+@cloup.option_group("Output", output_option("Write all rows", "`gradewire agree` and `calibrate`"))
 def grader_texts(*, count: int, seed: int, wordnet: Path | None, out: Path | None, **given: Any) -> None:
     """Draw labelled rows for a grader.
 
@@ -429,6 +242,56 @@ def grader(**given: Any) -> None:
     train_as(GraderRequest, run, given)
 
 
+def _trained_encoders(_context: click.Context, _argument: click.Parameter, given: tuple[str, ...]) -> tuple[Path, ...]:
+    known = {
+        name: each.adapter.directory
+        for name, each in load_catalog().items()
+        if each.adapter is not None and each.adapter.text_form == "sfve"
+    }
+    if wrong := [each for each in given if not Path(each).is_dir() and each not in known]:
+        raise click.BadParameter(
+            f"{wrong[0]} does not exist, neither as a folder nor in the catalog ({', '.join(known)})"
+        )
+    return tuple(Path(each) if Path(each).is_dir() else known[each] for each in given)
+
+
+@click.command(
+    cls=ExampleCommand,
+    examples="  gradewire models train sfve --seed 1 --out runs/1\n"
+    "  gradewire models train sfve --seed 2 --out runs/2\n"
+    "  gradewire models train average runs/1 runs/2 --out runs/mean\n"
+    "  gradewire models train average runs/mean sfve-mini --share 2 --share 3 --out runs/mixed",
+)
+@click.argument("directories", metavar="DIR|NAME...", nargs=-1, required=True, callback=_trained_encoders)
+@click.option(
+    "--out",
+    "directory",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write the mean of the weights and its card into this folder.",
+)
+@click.option(
+    "--share",
+    "shares",
+    type=float,
+    multiple=True,
+    metavar="X",
+    help="Weight of a run in the mean, relative to the sum; once for each run in order. By default all are equal.",
+)
+@WHEELS_OPTION
+def average(directories: tuple[Path, ...], directory: Path, shares: tuple[float, ...], wheels: Path | None) -> None:
+    """Average the weights that several runs of `train sfve` left in folders DIR.
+
+    The runs have the same base, and usually differ in --seed. The mean often ranks answers better than most runs, and
+    costs no more. NAME is an adapter of the catalog, such as sfve-mini. The result is an adapter or, if one of the runs
+    has --method full, an encoder's folder.
+    """
+    with training_imports():
+        from gradewire_train.run.average import average as averaged  # noqa: PLC0415 - needs the extra
+    with without_traceback(OSError):
+        averaged(directories, directory, shares=shares, wheels=wheels)
+
+
 @click.group(cls=CommandGroup)
 def train() -> None:
     """Train encoders for the metrics `sfve` and `grader`, and show their training material."""
@@ -437,6 +300,7 @@ def train() -> None:
 train.add_command(texts)
 train.add_command(grader_texts)
 train.add_command(grader)
+train.add_command(average)
 
 
 @train.command(
@@ -475,8 +339,8 @@ train.add_command(grader)
         type=click.Choice(["a", "b"]),
         help="Use only dev rows with this value in the field half: a (to fit) or b (held out).",
     ),
-    _number_option("--dev-rows", 600, 0, "Use at most N dev rows; 0 means all.", RareOption),
-    _number_option("--evaluate-every", 100, 1, "Evaluate every N steps.", RareOption),
+    number_option("--dev-rows", 600, 0, "Use at most N dev rows; 0 means all.", RareOption),
+    number_option("--evaluate-every", 100, 1, "Evaluate every N steps.", RareOption),
 )
 @setting_options(Recipe)
 def sfve(**given: Any) -> None:
