@@ -17,6 +17,7 @@ from gradewire import (
     Client,
     Comparison,
     InvalidRequest,
+    ListVerdict,
     Pair,
     RankingCost,
     RankingPlan,
@@ -374,6 +375,14 @@ def test_a_list_without_rankings_is_left_out_whole() -> None:
             (found,) = client.rank([Candidates("q", ["a", "b", "c"])], "compare:listwise")
         assert found.status is expected
         assert {(answer.score, answer.status) for answer in found.answers} == {(None, expected)}
+
+
+def test_a_list_that_a_rule_decides_costs_no_verdict() -> None:
+    alike = Comparison(None, Status.OK, decided_by="rule", lists=(ListVerdict((0, 1), (1, 1)),))
+    plan = RankingPlan.of([Candidates("q", ["a b", "a\u200b b"])], by="compare:listwise")
+    (found,) = plan.rankings([alike])
+    assert found.cost == RankingCost(1, 0)
+    assert [answer.status for answer in found.answers] == [Status.TIED, Status.TIED]
 
 
 def test_one_distinct_answer_is_no_list() -> None:

@@ -81,7 +81,7 @@ class RankingCost:
     @classmethod
     def of(cls, comparison: Comparison) -> "RankingCost":
         """Return the work of one comparison."""
-        hits, given = comparison.cache_hits, len(comparison.orders or comparison.lists)
+        hits, given = comparison.cache_hits, count_verdicts(comparison)
         sources = hits.memory + hits.disk + hits.redis + hits.joined + hits.computed
         # A server that names no sources may have computed everything.
         computed, every = (hits.computed, sources) if sources else (1, 1)
@@ -97,6 +97,12 @@ class RankingCost:
             self.generated_tokens + other.generated_tokens,
             self.cached_verdicts + other.cached_verdicts,
         )
+
+
+def count_verdicts(comparison: Comparison) -> int:
+    """Return the number of verdicts that a judge gave, one for each order of the answers that it saw."""
+    # A rule that finds a list's answers equal gives a ranking, too.
+    return 0 if comparison.decided_by == "rule" else len(comparison.orders or comparison.lists)
 
 
 class RankedPair(NamedTuple):

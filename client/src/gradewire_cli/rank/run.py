@@ -15,7 +15,7 @@ import click
 
 from gradewire.options import CompareOptions, lists_answers
 from gradewire.pairs import encode_pair
-from gradewire.ranking import RankingCost
+from gradewire.ranking import RankingCost, count_verdicts
 from gradewire.results import Status
 from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.problems import InputError, named_errors, tell
@@ -327,7 +327,7 @@ def line_of(question: Question, ranking: Ranking, comparisons: Sequence[Comparis
         "order": ranking.order,
         "pairs": len(comparisons),
         "pair_statuses": dict(Counter(str(comparison.status) for comparison in comparisons)),
-        "verdicts": sum(len(comparison.orders or comparison.lists) for comparison in comparisons),
+        "verdicts": sum(map(count_verdicts, comparisons)),
         "prompt_tokens": sum(comparison.prompt_tokens for comparison in comparisons),
         "generated_tokens": sum(comparison.generated_tokens for comparison in comparisons),
         "by": by,
