@@ -112,9 +112,17 @@ class ShownTexts:
 
 
 def show_texts(
-    pair: Pair, parameters: CompareParameters, delimiters: Delimiters, most_characters: int = MAX_CHARACTERS
+    pair: Pair,
+    parameters: CompareParameters,
+    delimiters: Delimiters,
+    most_characters: int = MAX_CHARACTERS,
+    *,
+    praise: Delimiters | None = None,
 ) -> ShownTexts:
-    """Make the texts of a checked pair or list harmless, with at most `most_characters` of each answer."""
+    """Make the texts of a checked pair or list harmless, with at most `most_characters` of each answer.
+
+    `praise` are the delimiters whose labels answers must not give themselves; None means `delimiters`.
+    """
     file, variant = parameters.file, parameters.judged_variant
     question, question_cut = cut_to_words(pair.question, MAX_CHARACTERS)
     caption, caption_cut = cut_to_words(CAPTION_SEPARATOR.join(pair.captions) if parameters.caption else "", MAX_WORDS)
@@ -130,7 +138,7 @@ def show_texts(
     # Words that both answers of a pair contain praise neither of them. A list's answers are not compared like this.
     others = [(neutral[1],), (neutral[0],)] if len(neutral) == _PAIR else [()] * len(neutral)
     answers = tuple(
-        without_praise(answer, delimiters, (*known, *other), question=question)
+        without_praise(answer, praise or delimiters, (*known, *other), question=question)
         for answer, other in zip(neutral, others, strict=True)
     )
     fields = {

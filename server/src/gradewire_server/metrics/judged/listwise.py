@@ -15,13 +15,16 @@ from gradewire_server.metrics.common import FailureError
 from gradewire_server.metrics.judged.compared_texts import CompareParameters, ShownTexts, show_texts
 from gradewire_server.metrics.judged.metric import Exchange
 from gradewire_server.metrics.judged.prompt import judge_prompt, turns_before
-from gradewire_server.metrics.prompts.neutralise import MAX_CHARACTERS
+from gradewire_server.metrics.prompts.neutralise import MAX_CHARACTERS, Delimiters
 
 LIST_SCORE: Final = 0.5
 _NAME: Final = "Answer"
 _NUMBERS: Final = tuple(map(str, range(1, MAX_LISTED_ANSWERS + 1)))
 _SIGN: Final = re.compile(r"\s*([>=])\s*")
 _ANSWER: Final = re.compile(rf"(?:{_NAME} ?)?([1-9][0-9]?)", re.IGNORECASE)
+_NAMES: Final = (_NAME, *(f"{_NAME} {number}" for number in _NUMBERS))
+_PRAISE: Final = Delimiters(labels=("1 > 2",))
+"""With numbers as labels, grades and scores that answers state would be praise: "her grade is 12"."""
 _MIN_SHOWN_CHARACTERS: Final = 64
 
 
@@ -87,9 +90,9 @@ def rank_by_judge(pair: Pair, parameters: CompareParameters) -> Rounds[MetricRes
     asked = _ListRounds(cut=False, masked=False)
     most = MAX_CHARACTERS
     given = parameters.judged_variant.delimiters
-    delimiters = replace(given, names=(*given.names, _NAME), labels=_NUMBERS)
+    delimiters = replace(given, names=(*given.names, *_NAMES), labels=_NUMBERS)
     while True:
-        shown = show_texts(pair, parameters, delimiters, most)
+        shown = show_texts(pair, parameters, delimiters, most, praise=_PRAISE)
         asked.cut, asked.masked = shown.cut, shown.masked
         failure = yield from _ask(asked, pair, shown, parameters)
         if failure is None:
