@@ -412,6 +412,14 @@ def test_a_fit_of_votes_is_stored_beside_the_usual_one_and_served(
     again = run(file, "--metric", "correctness?fit=votes", "--scores", out, "--dry-run")
     assert f"new fit minus fit {hashlib.sha256(stored.fit.encode()).hexdigest()[:12]}" in again.stdout
     assert server_fits.stored_fit(built / "models", NAME) is None
+    # Scores of another fit also name it by digits, but lack the features of votes.
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    for line in lines:
+        (result,) = line["scores"].values()
+        result["features"] = {name: value for name, value in result["features"].items() if "votes" not in name}
+    other = run(file, "--metric", "correctness?fit=votes", "--scores", write_rows(out, lines), "--dry-run")
+    assert other.exit_code != 0
+    assert "the scores have no feature votes. Score with --metrics 'correctness?features_only=true" in other.output
 
 
 def test_without_its_extra_a_probability_says_what_to_install(

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradewire_cli.calibrate.rows import VOTES
 from gradewire_cli.problems import InputError
+from gradewire_proto.wire_rules import NO_GRADER
 from gradewire_stats.agreement.report import AgreementReport, agreement
 from gradewire_stats.agreement.rows import RIGHT_FROM, JudgedRows
 from gradewire_stats.bootstrap import question_clusters, strata_of
@@ -410,5 +412,8 @@ def _values(results: Iterable[Mapping[str, Any]], names: Sequence[str]) -> NDArr
             raise InputError("the scores have no features. Score with --metrics 'correctness?features_only=true'")
         if unknown := sorted(set(found) - set(names)):
             raise InputError(f"{unknown[0]} is not a feature of this version of correctness. Score the rows again")
+        if VOTES in names and VOTES not in found:  # each row has this feature, so it is no missing value
+            asked = f"correctness?features_only=true&fit={VOTES}&grader={NO_GRADER}"
+            raise InputError(f"the scores have no feature {VOTES}. Score with --metrics '{asked}'")
         rows.append([found.get(name, math.nan) for name in names])
     return np.array(rows, np.float64)
