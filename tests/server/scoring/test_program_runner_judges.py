@@ -150,16 +150,22 @@ async def test_embedding_results_are_all_out_while_the_judge_still_works(
 
 async def test_few_needs_are_under_way_at_a_time(engine: HashEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program_runner, "MAX_JUDGE_CALLS", 7)
+    gate, full = asyncio.get_running_loop().create_future(), asyncio.Event()
     most = 0
 
-    def note(_model: str) -> None:
+    def wait(_model: str) -> asyncio.Future[None]:
         nonlocal most
         most = max(most, engine.running)
+        if engine.running == 7:
+            full.set()
+        return gate
 
-    engine.before = note
-    results = await score(engine, items(50), [verdict(reasons=True)])
+    engine.before = wait
+    running = asyncio.create_task(score(engine, items(50), [verdict(reasons=True)]))
+    await full.wait()
+    gate.set_result(None)
+    assert len(await running) == 50
     assert most == 7
-    assert len(results) == 50
 
 
 async def test_a_failure_is_one_items_own(engine: HashEngine) -> None:

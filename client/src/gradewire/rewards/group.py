@@ -99,7 +99,7 @@ class GroupReward:
     Args:
         server: The same as for `RewardScorer`. The server needs a judge.
         by: The comparison, such as "compare" or `"compare?references=true"`, which shows the judge the right answers.
-            With `"compare:listwise"`, the judge puts all completions of a group in order, in at most four prompts.
+            With `"compare:listwise"`, the judge puts all completions of a group in order, in up to four orders of them.
         judge: Judge (NAME or NAME@DIGEST), unless `by` sets one.
         num_generations: Number of consecutive completions that form a group. None means that a group is the completions
             of a call with the same question and references.
