@@ -67,20 +67,19 @@ def pytest_collection() -> Generator[None, Any, Any]:
 
 
 class _Collector:
-    """What a server in the tests' process uses of `gc`: it freezes nothing, so that what is frozen here stays so.
+    """What a server in the tests' process uses of `gc`: it thaws nothing, so that what is frozen stays so.
 
     A server that ends thaws all, the tests as well, and from then on each collection looks through them for a second.
     """
 
     collect = staticmethod(gc.collect)
+    freeze = staticmethod(gc.freeze)
     get_threshold = staticmethod(gc.get_threshold)
     set_threshold = staticmethod(gc.set_threshold)
 
     @staticmethod
-    def freeze() -> None:
-        """Leave it to later collections."""
-
-    unfreeze = freeze
+    def unfreeze() -> None:
+        """Leave all objects as they are."""
 
 
 @pytest.fixture(scope="session", autouse=True)

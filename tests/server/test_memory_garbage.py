@@ -10,7 +10,7 @@ from gradewire_server.memory import collect_and_keep, collect_when_idle
 
 @pytest.fixture(autouse=True)
 def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(memory, "gc", gc)  # tests/conftest.py lets servers of tests freeze nothing
+    monkeypatch.setattr(memory, "gc", gc)  # tests/conftest.py lets servers of tests thaw nothing
     gc.collect()
     yield
     gc.freeze()
