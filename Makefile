@@ -63,11 +63,9 @@ down: $(VENV)/.run-installed ## stop a deployment that `make up` started elsewhe
 validate-deploy: $(VENV)/.dev-installed $(MODEL) ## check Dockerfiles, compose, chart, alerts and dashboard with hadolint, Compose, Helm, schemas and promtool
 	@$(TIMED); $(BIN)/python -m pytest -q -m "not hostile" tests/deploy
 
-# Files start in the order of collection. By default, those with few tests, which take longest, would come last, and two
-# of the workers would wait for the third one.
 test: ## run all checks of CI: lint, types, import rules, unit and end-to-end tests
 	@$(TIMED); $(MAKE) --no-print-directory -j 4 -Oline lint test-needs test-compile test-typescript; \
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not alone and not hostile"; $(MAKE) --no-print-directory -j 2 -Oline test-alone test-export
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not alone and not hostile"; $(MAKE) --no-print-directory -j 2 -Oline test-alone test-export
 
 test-needs: $(VENV)-export/.installed $(MODEL) $(VENV)/.dev-installed $(NODE_MODULES)/.installed # what takes long to fetch or to build, beside lint
 	@$(TIMED); $(BIN)/gradewire triton install; $(BIN)/python -m tests.support.judges.smollm2

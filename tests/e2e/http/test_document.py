@@ -17,7 +17,7 @@ from tests.support.servers.server_process import ServerProcess
 
 from gradewire_gateway.openapi import document
 
-FEW_METRICS = ("smile", "exactMatch", "lave", "correctness", "version")
+FEW_METRICS = ("smile", "exactMatch", "lave", "correctness", "compare", "version")
 """Metrics of which few requests are drawn: with all of them, three requests take twenty seconds to draw."""
 
 

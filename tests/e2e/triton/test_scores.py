@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from grpc import aio
 from tests.oracle.rows import Row, oracle_rows
-from tests.support.servers.server_process import ServerProcess
+from tests.support.servers.server_process import FreshServerProcess, ServerProcess
 from tests.support.servers.triton import TritonServer
 from tests.support.servers.wire import EXACT, SBERT, SMILE, item, request
 
@@ -37,7 +37,8 @@ def through_triton(
     tmp_path_factory: pytest.TempPathFactory, minilm: Path, triton: TritonServer
 ) -> Iterator[ServerProcess]:
     directory = tmp_path_factory.mktemp("through")
-    with ServerProcess(directory, model_repository=minilm, backend="triton", triton_url=triton.url) as server:
+    # A fork would have the session of the process that it is a fork of.
+    with FreshServerProcess(directory, model_repository=minilm, backend="triton", triton_url=triton.url) as server:
         yield server
 
 

@@ -263,22 +263,25 @@ def _trained_encoders(_context: click.Context, _argument: click.Parameter, given
     "  gradewire models train average runs/mean sfve-mini --share 2 --share 3 --out runs/mixed",
 )
 @click.argument("directories", metavar="DIR|NAME...", nargs=-1, required=True, callback=_trained_encoders)
-@click.option(
-    "--out",
-    "directory",
-    required=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write the mean of the weights and its card into this folder.",
+@cloup.option_group(
+    "Mean",
+    click.option(
+        "--out",
+        "directory",
+        required=True,
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Write the mean of the weights and its card into this folder.",
+    ),
+    click.option(
+        "--share",
+        "shares",
+        type=float,
+        multiple=True,
+        metavar="X",
+        help="Weight of a run in the mean, relative to the sum. Set it for each run in order. By default all are equal.",
+    ),
+    WHEELS_OPTION,
 )
-@click.option(
-    "--share",
-    "shares",
-    type=float,
-    multiple=True,
-    metavar="X",
-    help="Weight of a run in the mean, relative to the sum; once for each run in order. By default all are equal.",
-)
-@WHEELS_OPTION
 def average(directories: tuple[Path, ...], directory: Path, shares: tuple[float, ...], wheels: Path | None) -> None:
     """Average the weights that several runs of `train sfve` left in folders DIR.
 
