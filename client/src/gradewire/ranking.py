@@ -327,7 +327,9 @@ def list_rule(by: Compare, max_pairs: int | None) -> ListRule | None:
     if not lists_answers(by):
         return None
     if max_pairs is not None:
-        raise InvalidRequest("max_pairs is for pairs: leave it out with compare:listwise, which asks about all answers at once")
+        raise InvalidRequest(
+            "max_pairs is for pairs: leave it out with compare:listwise, which asks about all answers at once"
+        )
     return by.decision or "both"
 
 

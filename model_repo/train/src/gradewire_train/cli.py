@@ -278,7 +278,7 @@ def _trained_encoders(_context: click.Context, _argument: click.Parameter, given
         type=float,
         multiple=True,
         metavar="X",
-        help="Weight of a run in the mean, relative to the sum. Set it for each run in order. By default all are equal.",
+        help="Weight of a run in the mean, relative to the sum, once for each run in order. By default all are equal.",
     ),
     WHEELS_OPTION,
 )
