@@ -1,5 +1,6 @@
 """`auto` over a socket: two models in one request, each pinned and named, and few judge calls at a time."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -144,13 +145,17 @@ async def test_no_more_judge_calls_are_under_way_than_may_be(wire: Wire, monkeyp
     monkeypatch.setattr(program_runner, "MAX_JUDGE_CALLS", 3)
     give_fits(wire.engine)
     under_way, most = 0, 0
+    full = asyncio.Event()
     choose = wire.engine.choose
 
     async def counted(need: Any, *, deadline_s: float | None = None) -> Any:
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
+        if under_way == 3:
+            full.set()
         try:
+            await full.wait()
             return await choose(need, deadline_s=deadline_s)
         finally:
             under_way -= 1
