@@ -67,7 +67,7 @@ def pytest_collection() -> Generator[None, Any, Any]:
 
 
 class _Collector:
-    """What a server in the tests' process uses of `gc`: it thaws nothing, so that what is frozen stays so.
+    """A `gc` for servers in the tests' process that thaws nothing, so that frozen objects stay frozen.
 
     A server that ends thaws all, the tests as well, and from then on each collection looks through them for a second.
     """

@@ -30,7 +30,7 @@ Read: TypeAlias = Callable[[Any], object]
 _GROWTH: Final = 8
 _TRIES: Final = 3
 _MOST_SHARE: Final = 1 / 4
-"""Of the time that a reply takes, what the event loop may be late by, in the best of the tries."""
+"""The maximum lateness of the event loop in the best try, as a share of the time that a reply takes."""
 _LINEAR: Final = 1.1
 _FREE_S: Final = 10e-9
 """Added for each character, so that steps and caches do not count where reading takes next to no time."""

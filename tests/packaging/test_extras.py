@@ -119,7 +119,7 @@ Ran = Mapping[tuple[str, tuple[str, ...]], CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def ran(installed: Installed) -> Ran:
-    """What each program prints, by program and extras."""
+    """Return the output of each program, by program and extras."""
     return installed.run_programs(
         [(STUB + program, extras) for extra, (beside, program) in PROGRAMS.items() for extras in (beside, (extra,))]
     )
@@ -127,13 +127,13 @@ def ran(installed: Installed) -> Ran:
 
 @pytest.fixture(scope="module")
 def frameworks(installed: Installed) -> Ran:
-    """What each program prints without a framework, by program and extras."""
+    """Return the output of each program without a framework, by program and extras."""
     return installed.run_programs([(program, ()) for program in FRAMEWORKS.values()])
 
 
 @pytest.fixture(scope="module")
 def imported(installed: Installed) -> Ran:
-    """What importing the names of each extra prints, with the extra and without it, by program and extras."""
+    """Import the names of each extra, with and without it, and return the output by program and extras."""
     return installed.run_programs(
         [(f"import {names}", extras) for extra, names in IMPORTS.items() for extras in ((), (extra,))]
     )

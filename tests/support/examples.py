@@ -5,9 +5,9 @@ from typing import Final
 from hypothesis import settings
 
 USUAL: Final = 100
-"""What a test that says nothing stands for; `make test-search` draws ten times as many, afresh."""
+"""The examples of a test that sets no number. `make test-search` draws ten times as many, afresh."""
 FIXED: Final = 40
-"""Of the usual examples, those that `make test` draws: the same every time, so more of them find nothing new."""
+"""The examples that `make test` draws of the usual ones. They are the same every time, so more find nothing new."""
 _LEAST: Final = 5
 """A test that says fewer than these draws all of them."""
 

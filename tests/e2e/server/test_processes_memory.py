@@ -115,16 +115,22 @@ def test_texts_under_way_in_one_process_are_not_computed_by_the_other(
     before = settled(server)
     score(both[0], items("blue", 100), SMILE)
     alone = settled(server)
-    with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda channel: score(channel, items("grey", 100), SMILE), both))
-    assert [result.score for result in results[0]] == pytest.approx([result.score for result in results[1]], abs=2e-4)
     texts = alone[COMPUTED] - before[COMPUTED]
     assert texts > 500
-    together = settled(server)
-    assert together[COMPUTED] - alone[COMPUTED] >= texts
-    assert together[JOINED] > alone[JOINED]
-    # A few are computed twice: claims are made without a lock, and some have one place.
-    assert together[COMPUTED] - alone[COMPUTED] <= 1.25 * texts
+    shares = []
+    for name in ("grey", "brown", "pink"):
+        with ThreadPoolExecutor(2) as pool:
+            results = list(pool.map(lambda channel: score(channel, items(name, 100), SMILE), both))  # noqa: B023 - ends here
+        first, second = ([result.score for result in each] for each in results)
+        assert first == pytest.approx(second, abs=2e-4)
+        together = settled(server)
+        assert together[JOINED] > alone[JOINED]
+        shares.append((together[COMPUTED] - alone[COMPUTED]) / texts)
+        if shares[-1] <= 1.02:
+            break
+        alone = together
+    # On a busy machine both may claim a few texts at the same moment, but not in each try.
+    assert 1 <= min(shares) <= 1.02, shares
 
 
 def test_what_a_killed_process_computed_its_successor_finds(server: ServerProcess) -> None:

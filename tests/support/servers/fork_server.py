@@ -159,7 +159,7 @@ def _close(descriptors: Iterable[int]) -> None:
 
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""What a terminal or a time limit sends to all processes of the tests. The fork server ends after them."""
+"""Signals that a terminal or a time limit sends to all processes of the tests. The fork server ends after them."""
 
 
 def _run(asked: Mapping[str, Any]) -> None:

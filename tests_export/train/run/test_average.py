@@ -47,7 +47,7 @@ def command(out: Path, *arguments: Path | str) -> Result:
 
 
 def changes(folder: Path) -> dict[str, Array]:
-    """What an adapter adds to each matrix."""
+    """Return the change that an adapter makes to each matrix."""
     config = json.loads((folder / "adapter_config.json").read_text())
     tensors = {name: each.astype(np.float64) for name, each in load_file(folder / "adapter_model.safetensors").items()}
     scale = config["lora_alpha"] / config["r"]
