@@ -22,6 +22,19 @@ def label_of(shown: str) -> str:
     return "Hm" if "odd" in first else "tie" if len(first) == len(second) else "AB"[len(second) > len(first)]
 
 
+def judge_at(port: int, repository: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Let commands ask the judge server on this port, with no encoder in the repository, and return the settings."""
+    settings = {
+        "judge_backend": "openai",
+        "judge_url": f"http://127.0.0.1:{port}/v1",
+        "judge_remote_model": "m",
+        "model_repository": str(repository),
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(f"GRADEWIRE_{name.upper()}", value)
+    return settings
+
+
 def test_answers_that_cannot_be_read_have_their_cost(tmp_path: Path) -> None:
     with counting_server(label_of, written=1) as server:
         settings = {
@@ -50,14 +63,7 @@ def test_a_remote_judge_ranks_lists_at_the_cost_that_the_dry_run_said(
     ]
     file, out = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "out.jsonl"
     with counting_server(label_of, written=1) as server:
-        settings = {
-            "judge_backend": "openai",
-            "judge_url": f"http://127.0.0.1:{server.server_address[1]}/v1",
-            "judge_remote_model": "m",
-            "model_repository": str(tmp_path),
-        }
-        for name, value in settings.items():
-            monkeypatch.setenv(f"GRADEWIRE_{name.upper()}", value)
+        settings = judge_at(server.server_address[1], tmp_path, monkeypatch)
         run = ["rank", str(file), "--disk-directory", str(tmp_path / "cache")]
         reckoned = CliRunner().invoke(gradewire, [*run, "--dry-run"])
         assert reckoned.exit_code == 0, reckoned.output
@@ -103,14 +109,7 @@ def test_lists_of_answers_are_put_in_order_by_a_remote_judge_at_the_cost_of_the_
     ]
     file, out = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "out.jsonl"
     with counting_server(order_of, written=9) as server:
-        settings = {
-            "judge_backend": "openai",
-            "judge_url": f"http://127.0.0.1:{server.server_address[1]}/v1",
-            "judge_remote_model": "m",
-            "model_repository": str(tmp_path),
-        }
-        for name, value in settings.items():
-            monkeypatch.setenv(f"GRADEWIRE_{name.upper()}", value)
+        settings = judge_at(server.server_address[1], tmp_path, monkeypatch)
         run = ["rank", str(file), "--disk-directory", str(tmp_path / "cache"), "--by", "compare:listwise"]
         reckoned = CliRunner().invoke(gradewire, [*run, "--dry-run"])
         assert reckoned.exit_code == 0, reckoned.output
